@@ -1,0 +1,138 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Health answers both questions an orchestrator asks. Alive: would a restart
+// help? Ready: does everything that was asked for work?
+type Health struct {
+	Alive bool        `json:"alive"`
+	Ready bool        `json:"ready"`
+	Parts []PartState `json:"parts,omitempty"`
+}
+
+// PartState is one flow's or one cluster's share of a [Health].
+type PartState struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"` // why it is not ready
+}
+
+// AdminOptions configures an [Admin]. Gatherer and Health are required.
+type AdminOptions struct {
+	Address  string // host:port; port 0 takes a free one
+	Gatherer prometheus.Gatherer
+	Health   func() Health
+	PProf    bool // also serve /debug/pprof/, which can slow the process down and shows its memory
+	Log      *slog.Logger
+}
+
+// Admin is the HTTP server for machines and for a person with curl:
+//
+//	/metrics        Prometheus text
+//	/healthz        both answers and every part, JSON; 200 if alive and ready, else 503
+//	/healthz/live   200 or 503
+//	/healthz/ready  200 or 503, with the parts that are not
+//
+// It has no login: bind it to an address that only the monitoring can reach.
+type Admin struct {
+	listener net.Listener
+	server   *http.Server
+	log      *slog.Logger
+}
+
+// ListenAdmin binds the address, so that a port that is taken is an error at start-up.
+func ListenAdmin(ctx context.Context, o AdminOptions) (*Admin, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("admin server on %s: %w", o.Address, err)
+	}
+	return &Admin{
+		listener: l,
+		log:      o.Log,
+		server: &http.Server{
+			Handler:           adminHandler(o),
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       10 * time.Second,
+			IdleTimeout:       2 * time.Minute,
+		},
+	}, nil
+}
+
+// Address is where the server listens.
+func (a *Admin) Address() string { return a.listener.Addr().String() }
+
+// Run serves until ctx ends, then answers what is under way and returns nil.
+func (a *Admin) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := a.server.Shutdown(grace); err != nil {
+			a.log.Warn("admin server closed with requests under way", KeyError, err)
+			_ = a.server.Close() // the deadline passed; nothing is left to report
+		}
+	})
+	defer stop()
+	if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin server on %s: %w", a.Address(), err)
+	}
+	return nil
+}
+
+// Close gives the address back without serving. After Run it does nothing.
+func (a *Admin) Close() error { return a.server.Close() }
+
+func adminHandler(o AdminOptions) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		h := o.Health()
+		writeHealth(w, h, h.Alive && h.Ready)
+	})
+	mux.HandleFunc("GET /healthz/live", func(w http.ResponseWriter, _ *http.Request) {
+		h := o.Health()
+		writeHealth(w, Health{Alive: h.Alive, Ready: h.Ready}, h.Alive)
+	})
+	mux.HandleFunc("GET /healthz/ready", func(w http.ResponseWriter, _ *http.Request) {
+		h := o.Health()
+		var waiting []PartState
+		for _, p := range h.Parts {
+			if !p.Ready {
+				waiting = append(waiting, p)
+			}
+		}
+		writeHealth(w, Health{Alive: h.Alive, Ready: h.Ready, Parts: waiting}, h.Ready)
+	})
+	if o.PProf {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+func writeHealth(w http.ResponseWriter, h Health, ok bool) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	// A client that went away is its own affair.
+	_ = json.NewEncoder(w).Encode(h)
+}
