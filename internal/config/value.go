@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// value is what a view holds for a key.
+type value struct {
+	Raw        string   // as written, references kept: what may be printed
+	Text       string   // references replaced
+	Items      []string // a real list (YAML only)
+	Origin     Origin
+	Referenced bool // holds a provider expression; Text is treated as a secret
+}
+
+// view is a map of keys to values with their origins.
+type view map[string]value
+
+// putAbsent sets the key unless it is there.
+func (v view) putAbsent(key string, val value) {
+	if _, ok := v[key]; !ok {
+		v[key] = val
+	}
+}
+
+// trim takes off what Java's String.trim takes off.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(c rune) bool { return c <= ' ' })
+}
+
+var commaWithBlanks = regexp.MustCompile(`[ \t\n\v\f\r]*,[ \t\n\v\f\r]*`)
+
+// list reads a LIST: trimmed, split at commas; empty text is an empty list.
+func (v value) list() []string {
+	if v.Items != nil {
+		return v.Items
+	}
+	s := trim(v.Text)
+	if s == "" {
+		return []string{}
+	}
+	return commaWithBlanks.Split(s, -1)
+}
+
+// boolean reads a BOOLEAN: trimmed, any case.
+func (v value) boolean() (b, ok bool) {
+	switch strings.ToLower(trim(v.Text)) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	return false, false
+}
+
+// integer reads an INT, SHORT or LONG of that many bits.
+func (v value) integer(bits int) (int64, bool) {
+	n, err := strconv.ParseInt(trim(v.Text), 10, bits)
+	return n, err == nil
+}
+
+// shown is the value for people: a secret is hidden, a reference is kept.
+func (v value) shown(secret bool) string {
+	switch {
+	case hasReference(v.Raw):
+		return v.Raw
+	case secret && v.Raw != "":
+		return hidden
+	}
+	return v.Raw
+}
+
+var sizePattern = regexp.MustCompile(`^([0-9]+) ?(B|KB|KiB|MB|MiB|GB|GiB)?$`)
+
+var sizeUnits = map[string]int64{
+	"": 1, "B": 1, "KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30,
+}
+
+// parseSize reads a number of bytes with an optional unit.
+func parseSize(s string) (int64, error) {
+	m := sizePattern.FindStringSubmatch(trim(s))
+	if m == nil {
+		return 0, fmt.Errorf("%q is not a size such as 1048576 or 64MiB", trim(s))
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	unit := sizeUnits[m[2]]
+	if err != nil || n > (1<<62)/unit {
+		return 0, fmt.Errorf("%q is too large", trim(s))
+	}
+	return n * unit, nil
+}
+
+// humanDuration writes a duration in days, hours, minutes and seconds: "6d 22h 40m".
+func humanDuration(d time.Duration) string {
+	if d%time.Second != 0 || d <= 0 {
+		return d.String()
+	}
+	parts := []struct {
+		unit string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	var out []string
+	for _, p := range parts {
+		if n := d / p.size; n > 0 {
+			out = append(out, fmt.Sprintf("%d%s", n, p.unit))
+			d %= p.size
+		}
+	}
+	return strings.Join(out, " ")
+}
