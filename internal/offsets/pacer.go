@@ -1,6 +1,10 @@
 package offsets
 
-import "heliograph/internal/mirror"
+import (
+	"math"
+
+	"heliograph/internal/mirror"
+)
 
 // SyncReason says why a pair of offsets is to be published at once.
 type SyncReason uint8
@@ -46,7 +50,10 @@ type SyncPacer struct {
 // NewSyncPacer makes a pacer that calls a pair due at the latest when maxLag
 // records lie between it and the last one (offset.lag.max). With 0 every record
 // is due.
-func NewSyncPacer(maxLag int64) *SyncPacer { return &SyncPacer{maxLag: max(maxLag, 0)} }
+func NewSyncPacer(maxLag int64) *SyncPacer {
+	// One below the largest number, so that the distance between two due pairs fits.
+	return &SyncPacer{maxLag: min(max(maxLag, 0), math.MaxInt64-1)}
+}
 
 // Advance takes the next acknowledged record and says whether its pair is due.
 func (p *SyncPacer) Advance(up mirror.UpstreamOffset, down mirror.DownstreamOffset) SyncReason {
@@ -83,10 +90,13 @@ func (p *SyncPacer) AdvanceRun(up mirror.UpstreamOffset, down mirror.DownstreamO
 	}
 	last := count - 1
 	// Inside a run only the distance can make a pair due.
-	step := max(p.maxLag, 0) + 1
-	for next := int64(p.lastSync) + step - int64(down); next <= last; next += step {
-		p.lastSync = down + mirror.DownstreamOffset(next)
-		due(DistanceReached, up+mirror.UpstreamOffset(next), p.lastSync)
+	step := p.maxLag + 1
+	for at := step - int64(down-p.lastSync); at <= last; at += step {
+		p.lastSync = down + mirror.DownstreamOffset(at)
+		due(DistanceReached, up+mirror.UpstreamOffset(at), p.lastSync)
+		if step > last-at {
+			break // also where the next step would overflow
+		}
 	}
 	p.prevUp = up + mirror.UpstreamOffset(last)
 	p.prevDown = down + mirror.DownstreamOffset(last)

@@ -9,9 +9,9 @@ import (
 // to slot, so 64 span every offset there can be.
 const slots = 64
 
-// sync is one stored pair. Two syncs are the same if they are the same entry:
-// pairs with equal numbers may come twice and are still two.
-type sync struct {
+// pair is one stored sync. Two are the same if they are the same entry: pairs
+// with equal numbers may come twice and are still two.
+type pair struct {
 	up   int64
 	down int64
 }
@@ -25,7 +25,7 @@ type sync struct {
 // Invariant B: u(i) <= u(j) + 2^j - 2^i, so that slots do not thin out too much.
 // Invariant C: u(i) >= u(j) + 2^max(i-2,0), so that they do not crowd.
 // Invariant D: slot 63 is the oldest sync that can be used.
-type history [slots]*sync
+type history [slots]*pair
 
 // SyncStore holds the offset syncs of many partitions, dense near the end and
 // ever coarser further back, and translates with them. It is MirrorMaker's
@@ -50,7 +50,7 @@ func (s *SyncStore) ReadToEnd() { s.complete = true }
 
 // Apply takes the next sync in the order of the offset syncs topic.
 func (s *SyncStore) Apply(o mirror.OffsetSync) {
-	n := &sync{up: int64(o.Upstream), down: int64(o.Downstream)}
+	n := &pair{up: int64(o.Upstream), down: int64(o.Downstream)}
 	h, ok := s.histories[o.TopicPartition]
 	switch {
 	case !ok:
@@ -65,7 +65,7 @@ func (s *SyncStore) Apply(o mirror.OffsetSync) {
 }
 
 // restart forgets everything but n.
-func (h *history) restart(n *sync) {
+func (h *history) restart(n *pair) {
 	for i := range h {
 		h[i] = n
 	}
@@ -73,7 +73,7 @@ func (h *history) restart(n *sync) {
 
 // insert puts n into slot 0 and moves older syncs back, as few as keep the
 // invariants, dropping those that would come too close to each other.
-func (h *history) insert(n *sync) {
+func (h *history) insert(n *pair) {
 	old := *h
 	h[0] = n
 	candidate, c := n, 0
@@ -89,7 +89,7 @@ func (h *history) insert(n *sync) {
 // choose looks for the sync to put into slot p among the old ones from cursor c
 // on, and returns it with the moved cursor. Where none fits it is the candidate
 // of the slot before.
-func (h *history) choose(old *history, p, c int, candidate *sync) (*sync, int) {
+func (h *history) choose(old *history, p, c int, candidate *pair) (*pair, int) {
 	previous := h[p-1]
 	for {
 		o := old[c]
@@ -110,14 +110,14 @@ func (h *history) choose(old *history, p, c int, candidate *sync) (*sync, int) {
 
 // notTooFar is invariant B for x in slot i and y in slot j. The sum wraps on
 // purpose: a negative bound lies beyond every offset.
-func notTooFar(x *sync, i int, y *sync, j int) bool {
+func notTooFar(x *pair, i int, y *pair, j int) bool {
 	bound := y.up + 1<<j - 1<<i
 	return x == y || bound < 0 || x.up <= bound
 }
 
 // farEnough is invariant C for x in slot i and an older y. The sum wraps on
 // purpose: a bound that overflowed cannot be reached.
-func farEnough(x *sync, i int, y *sync) bool {
+func farEnough(x *pair, i int, y *pair) bool {
 	bound := y.up + 1<<max(i-2, 0)
 	return x == y || bound >= 0 && x.up >= bound
 }
