@@ -1,0 +1,126 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"heliograph/internal/kafka"
+)
+
+const (
+	// laneTransactionTimeout is given to InitProducerId; our fencing
+	// transactions live for milliseconds.
+	laneTransactionTimeout = time.Minute
+	// SessionTimeout is the lane group's session: how long a silent owner keeps its lanes.
+	SessionTimeout = 10 * time.Second
+)
+
+// Fence is a rung of the ladder: how an owner makes sure that the last one is silent.
+type Fence string
+
+// The rungs, from the strongest.
+const (
+	FenceMarker Fence = "marker"
+	FenceLease  Fence = "lease+wait+scan"
+)
+
+// identity is the producer identity of a lane for this ownership.
+type identity struct {
+	producer kafka.ProducerID
+	txnID    string // empty on the lower rung
+	fence    Fence
+	why      string // why the lower rung
+}
+
+// identify takes the lane's producer id. Where the target gives no transactional
+// one (no right, no coordinator, too old), a plain id serves and the fence is
+// the lower rung.
+func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
+	txnID := fmt.Sprintf("%s-MirrorSourceConnector-%d", k.opts.GroupID, lane)
+	for {
+		pid, err := k.target.InitProducerID(ctx, txnID, laneTransactionTimeout)
+		if err == nil {
+			return identity{producer: pid, txnID: txnID, fence: FenceMarker}, nil
+		}
+		if !retriable(err) {
+			k.log.Warn("the target gives no transactional producer id: lanes are fenced by lease, wait and scan", "lane", lane, "err", err)
+			return k.identifyPlain(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return identity{}, err
+		}
+		pause(ctx, retryPause)
+	}
+}
+
+func (k *Keeper) identifyPlain(ctx context.Context, cause error) (identity, error) {
+	pid, err := k.target.InitProducerID(ctx, "", laneTransactionTimeout)
+	if err != nil {
+		return identity{}, fmt.Errorf("no producer id from the target: %w", err)
+	}
+	return identity{producer: pid, fence: FenceLease, why: cause.Error()}, nil
+}
+
+// mark writes an abort marker into partitions, under the lane's identity. A
+// deleted partition would fail the whole request, so that each failing set is
+// tried partition by partition; those that cannot be marked are left out and
+// named.
+func (k *Keeper) mark(ctx context.Context, id identity, tps []kafka.TopicPartition) (marked map[kafka.TopicPartition]bool, err error) {
+	marked = map[kafka.TopicPartition]bool{}
+	if len(tps) == 0 {
+		return marked, nil
+	}
+	added, err := k.addPartitions(ctx, id, tps)
+	if err != nil {
+		return nil, err
+	}
+	if len(added) == 0 {
+		return marked, nil
+	}
+	if err := k.retry(ctx, func() error { return k.target.EndTxn(ctx, id.txnID, id.producer, false) }); err != nil {
+		return nil, fmt.Errorf("end the fencing transaction %s: %w", id.txnID, err)
+	}
+	for _, tp := range added {
+		marked[tp] = true
+	}
+	return marked, nil
+}
+
+func (k *Keeper) addPartitions(ctx context.Context, id identity, tps []kafka.TopicPartition) ([]kafka.TopicPartition, error) {
+	err := k.retry(ctx, func() error { return k.target.AddPartitionsToTxn(ctx, id.txnID, id.producer, tps) })
+	if err == nil {
+		return tps, nil
+	}
+	if kafka.ClassOf(err) == kafka.ClassFence || ctx.Err() != nil {
+		return nil, fmt.Errorf("fence %d partitions with %s: %w", len(tps), id.txnID, err)
+	}
+	if len(tps) == 1 {
+		k.log.Warn("a partition cannot be fenced yet", "topic", tps[0].Topic, "partition", tps[0].Partition, "err", err)
+		return nil, nil
+	}
+	var added []kafka.TopicPartition
+	for _, tp := range tps {
+		one, err := k.addPartitions(ctx, id, []kafka.TopicPartition{tp})
+		if err != nil {
+			return nil, err
+		}
+		added = append(added, one...)
+	}
+	return added, nil
+}
+
+// retries is how often a coordinator is asked again before a set is split or a
+// takeover starts over.
+const retries = 50
+
+func (k *Keeper) retry(ctx context.Context, ask func() error) error {
+	var err error
+	for range retries {
+		if err = ask(); err == nil || kafka.ClassOf(err) != kafka.ClassRetry || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, retryPause)
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/replicate"
+)
+
+// Options are a flow's settings for owning lanes.
+type Options struct {
+	Flow            mirror.FlowID
+	GroupID         string
+	PositionsTopic  string
+	Lanes           int32 // partitions of the position topic, as it is
+	SourceClusterID string
+	TargetClusterID string
+	Isolation       kafka.Isolation
+	Reset           plan.Reset
+	Missing         plan.Choice
+	// ParkForeign parks a partition that others have written since we stopped.
+	// It is set under identity naming, where these may be the promoted target's
+	// own producers.
+	ParkForeign bool
+}
+
+// Replica is a partition to copy. Born says that its topic came to be while the
+// flow ran.
+type Replica struct {
+	replicate.Replica
+	Born bool
+}
+
+// Keeper keeps this process's lanes of one flow: it takes them over when they
+// are assigned, gives them up when they are revoked, and follows the set of
+// partitions to copy.
+type Keeper struct {
+	opts   Options
+	source Cluster
+	target Target
+	task   *replicate.Task
+	log    *slog.Logger
+	seed   maphash.Seed
+
+	ctx    context.Context //nolint:containedctx // the life of the lanes that Close ends
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	lanes    map[int32]*ownedLane
+	replicas map[int32]map[kafka.TopicPartition]Replica // by lane
+	fences   map[int32]Fence
+}
+
+// NewKeeper makes a keeper that owns nothing yet.
+func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task, log *slog.Logger) *Keeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Keeper{
+		opts: opts, source: source, target: target, task: task, log: log, seed: maphash.MakeSeed(),
+		ctx: ctx, cancel: cancel, lanes: map[int32]*ownedLane{},
+		replicas: map[int32]map[kafka.TopicPartition]Replica{}, fences: map[int32]Fence{},
+	}
+}
+
+// LaneOf is the lane a source partition belongs to: where MirrorMaker's
+// producer would put its position record.
+func (k *Keeper) LaneOf(tp kafka.TopicPartition) int32 {
+	key := mirror.PositionKey{Connector: mirror.SourceConnector, Cluster: k.opts.Flow.Source, Topic: tp.Topic, Partition: tp.Partition}
+	return mirror.PartitionFor(key.AppendTo(nil), k.opts.Lanes)
+}
+
+// SetReplicas tells the whole set of partitions to copy. Lanes add and end
+// tracks to match.
+func (k *Keeper) SetReplicas(replicas []Replica) {
+	byLane := map[int32]map[kafka.TopicPartition]Replica{}
+	for _, r := range replicas {
+		n := k.LaneOf(r.Source)
+		if byLane[n] == nil {
+			byLane[n] = map[kafka.TopicPartition]Replica{}
+		}
+		byLane[n][r.Source] = r
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.replicas = byLane
+	for _, o := range k.lanes {
+		o.signal()
+	}
+}
+
+// Assigned takes lanes over. It returns at once; a takeover that fails is tried
+// again until the lane is revoked.
+func (k *Keeper) Assigned(lanes []int32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range lanes {
+		if k.lanes[n] != nil || k.ctx.Err() != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancelCause(k.ctx)
+		o := &ownedLane{
+			keeper: k, index: n, cancel: cancel, done: make(chan struct{}),
+			wake: make(chan struct{}, 1), ended: make(chan ending, 1), drain: make(chan context.Context, 1),
+		}
+		k.lanes[n] = o
+		k.wg.Go(func() { o.run(ctx) })
+	}
+}
+
+// Revoked drains lanes until ctx ends and gives them up. It returns when
+// nothing of them runs any more.
+func (k *Keeper) Revoked(ctx context.Context, lanes []int32) {
+	k.mu.Lock()
+	var owned []*ownedLane
+	for _, n := range lanes {
+		if o := k.lanes[n]; o != nil {
+			owned = append(owned, o)
+			delete(k.lanes, n)
+			delete(k.fences, n)
+		}
+	}
+	k.mu.Unlock()
+	for _, o := range owned {
+		o.drain <- ctx
+	}
+	for _, o := range owned {
+		<-o.done
+	}
+}
+
+// errLost ends lanes whose ownership is gone already: nothing may be written.
+var errLost = errors.New("the lane was lost to another owner")
+
+// Lost ends lanes at once, without a last word.
+func (k *Keeper) Lost(lanes []int32) {
+	k.mu.Lock()
+	var owned []*ownedLane
+	for _, n := range lanes {
+		if o := k.lanes[n]; o != nil {
+			owned = append(owned, o)
+			delete(k.lanes, n)
+			delete(k.fences, n)
+		}
+	}
+	k.mu.Unlock()
+	for _, o := range owned {
+		o.cancel(errLost)
+		<-o.done
+	}
+}
+
+// Close drains all lanes until ctx ends.
+func (k *Keeper) Close(ctx context.Context) {
+	k.Revoked(ctx, k.Owned())
+	k.cancel()
+	k.wg.Wait()
+}
+
+// Owned lists the lanes owned here.
+func (k *Keeper) Owned() []int32 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lanes := make([]int32, 0, len(k.lanes))
+	for n := range k.lanes {
+		lanes = append(lanes, n)
+	}
+	return lanes
+}
+
+// Fence is the weakest rung in use, empty while no lane has partitions.
+func (k *Keeper) Fence() Fence {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var weakest Fence
+	for _, f := range k.fences {
+		if weakest == "" || f == FenceLease {
+			weakest = f
+		}
+	}
+	return weakest
+}
+
+func (k *Keeper) noteFence(lane int32, f Fence) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lanes[lane] != nil {
+		k.fences[lane] = f
+	}
+}
+
+func (k *Keeper) wanted(lane int32) map[kafka.TopicPartition]Replica {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.replicas[lane]
+}
+
+func (k *Keeper) allLanes() []int32 {
+	lanes := make([]int32, k.opts.Lanes)
+	for i := range lanes {
+		lanes[i] = int32(i)
+	}
+	return lanes
+}
+
+// bounds asks for both logs of partitions, in four requests for all.
+func (k *Keeper) bounds(ctx context.Context, replicas []Replica) (map[kafka.TopicPartition]plan.SourceLog, map[kafka.TopicPartition]plan.TargetLog, map[kafka.TopicPartition]error) {
+	source := make([]kafka.TopicPartition, len(replicas))
+	target := make([]kafka.TopicPartition, len(replicas))
+	for i, r := range replicas {
+		source[i], target[i] = r.Source, r.Target
+	}
+	ss := k.source.ListOffsets(ctx, source, kafka.Earliest, kafka.ReadUncommitted)
+	se := k.source.ListOffsets(ctx, source, kafka.Latest, kafka.ReadUncommitted)
+	ts := k.target.ListOffsets(ctx, target, kafka.Earliest, kafka.ReadUncommitted)
+	te := k.target.ListOffsets(ctx, target, kafka.Latest, kafka.ReadUncommitted)
+	sources := map[kafka.TopicPartition]plan.SourceLog{}
+	targets := map[kafka.TopicPartition]plan.TargetLog{}
+	failed := map[kafka.TopicPartition]error{}
+	for _, r := range replicas {
+		if err := errors.Join(ss[r.Source].Err, se[r.Source].Err, ts[r.Target].Err, te[r.Target].Err); err != nil {
+			failed[r.Source] = fmt.Errorf("bounds of the logs: %w", err)
+			continue
+		}
+		sources[r.Source] = plan.SourceLog{Start: mirror.UpstreamOffset(ss[r.Source].Offset), End: mirror.UpstreamOffset(se[r.Source].Offset)}
+		targets[r.Source] = plan.TargetLog{Start: mirror.DownstreamOffset(ts[r.Target].Offset), End: mirror.DownstreamOffset(te[r.Target].Offset)}
+	}
+	return sources, targets, failed
+}

@@ -1,0 +1,340 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/replicate"
+)
+
+// takeoverPause is the pause before a failed takeover is tried again.
+const takeoverPause = 2 * time.Second
+
+// scanConcurrency bounds the partitions of a lane that are scanned at once.
+const scanConcurrency = 4
+
+type ending struct {
+	reason string
+	fenced bool
+}
+
+// ownedLane is one lane while it is ours. Its run goroutine owns it whole.
+type ownedLane struct {
+	keeper *Keeper
+	index  int32
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	wake   chan struct{}
+	ended  chan ending
+	drain  chan context.Context // the context bounds the draining
+
+	id      identity
+	lane    *replicate.Lane // nil until the lane has partitions
+	stored  positions
+	running map[kafka.TopicPartition]Replica // tracks handed to the lane, or on their way
+	scans   sync.WaitGroup
+	slots   chan struct{}
+}
+
+func (o *ownedLane) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the lane until it is revoked or lost.
+func (o *ownedLane) run(ctx context.Context) {
+	defer close(o.done)
+	for {
+		again := o.own(ctx)
+		if !again {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.drain:
+			return
+		case <-time.After(takeoverPause):
+		}
+	}
+}
+
+// own takes the lane over and follows the wanted partitions until it ends. It
+// reports whether the lane should be taken over again.
+func (o *ownedLane) own(parent context.Context) (again bool) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	o.lane, o.stored, o.running = nil, nil, map[kafka.TopicPartition]Replica{}
+	o.slots = make(chan struct{}, scanConcurrency)
+	for {
+		if err := o.reconcile(ctx); err != nil {
+			if ctx.Err() == nil {
+				o.keeper.log.Warn("taking a lane over did not work, trying again", "lane", o.index, "err", err)
+			}
+			o.give(ctx, cancel)
+			return ctx.Err() == nil || parent.Err() == nil
+		}
+		select {
+		case <-parent.Done():
+			o.give(parent, cancel)
+			return false
+		case bound := <-o.drain:
+			cancel(errLost) // scans on their way end
+			o.scans.Wait()
+			if o.lane != nil {
+				if err := o.lane.Close(bound); err != nil {
+					o.keeper.log.Warn("a lane was left in haste: its next owner will scan", "lane", o.index, "err", err)
+				}
+			}
+			return false
+		case e := <-o.ended:
+			o.keeper.log.Warn("the lane ended and is taken over again", "lane", o.index, "reason", e.reason, "fenced", e.fenced)
+			o.give(ctx, cancel)
+			return true
+		case <-o.wake:
+		}
+	}
+}
+
+// give ends the lane at once.
+func (o *ownedLane) give(_ context.Context, cancel context.CancelCauseFunc) {
+	cancel(errLost)
+	o.scans.Wait()
+	if o.lane != nil {
+		gone, stop := context.WithCancel(context.Background())
+		stop()
+		_ = o.lane.Close(gone) // what is left unanswered is found by the scan
+	}
+	select {
+	case <-o.ended:
+	default:
+	}
+}
+
+// reconcile makes the lane's tracks match the wanted partitions.
+func (o *ownedLane) reconcile(ctx context.Context) error {
+	wanted := o.keeper.wanted(o.index)
+	var gone []kafka.TopicPartition
+	for tp, r := range o.running {
+		if w, ok := wanted[tp]; !ok || w.SourceID != r.SourceID || w.Target != r.Target {
+			gone = append(gone, tp)
+			delete(o.running, tp)
+		}
+	}
+	if len(gone) > 0 && o.lane != nil {
+		o.scans.Wait()
+		o.lane.Stop(gone)
+	}
+	var fresh []Replica
+	for tp, r := range wanted {
+		if _, ok := o.running[tp]; !ok {
+			fresh = append(fresh, r)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if o.lane == nil {
+		if err := o.open(ctx); err != nil {
+			return err
+		}
+	}
+	return o.start(ctx, fresh)
+}
+
+// open identifies us and reads the positions.
+func (o *ownedLane) open(ctx context.Context) error {
+	id, err := o.keeper.identify(ctx, o.index)
+	if err != nil {
+		return err
+	}
+	o.id = id
+	if o.stored, err = o.keeper.readPositions(ctx, o.keeper.allLanes()); err != nil {
+		return err
+	}
+	if id.fence == FenceMarker {
+		// The last owner's positions may still arrive in our lane: close it too.
+		tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
+		if o.unclean() {
+			if _, err := o.keeper.mark(ctx, id, []kafka.TopicPartition{tp}); err != nil {
+				return err
+			}
+			if o.stored, err = o.keeper.readPositions(ctx, o.keeper.allLanes()); err != nil {
+				return err
+			}
+		}
+	}
+	o.keeper.noteFence(o.index, id.fence)
+	o.lane = o.keeper.task.OpenLane(replicate.LaneSpec{
+		Index: o.index, Producer: id.producer,
+		Positions: kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index},
+		Ended: func(reason string, fenced bool) {
+			select {
+			case o.ended <- ending{reason, fenced}:
+			default:
+			}
+		},
+	})
+	return nil
+}
+
+// unclean reports whether the lane's last owner may still be writing.
+func (o *ownedLane) unclean() bool {
+	for tp, s := range o.stored {
+		if o.keeper.LaneOf(tp) == o.index && s.Facts != nil && !s.Facts.Clean {
+			return true
+		}
+	}
+	return false
+}
+
+// placed is a replica with the decision where it starts.
+type placed struct {
+	Replica
+	in plan.PlaceInput
+	p  plan.Placement
+}
+
+// start places partitions, fences those with unfinished writing, starts what
+// can start at once and scans the rest.
+func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
+	k := o.keeper
+	sources, targets, failed := k.bounds(ctx, replicas)
+	var ready []replicate.TrackSpec
+	var scans []placed
+	var marks []kafka.TopicPartition
+	for _, r := range replicas {
+		if err := failed[r.Source]; err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			k.log.Warn("a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
+			time.AfterFunc(takeoverPause, o.signal)
+			continue
+		}
+		o.running[r.Source] = r
+		in := o.input(r, sources[r.Source], targets[r.Source])
+		p := plan.Place(in)
+		o.noteGap(r, p)
+		switch p.Kind {
+		case plan.PlacePark:
+			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(p))
+		case plan.PlaceScan:
+			scans = append(scans, placed{r, in, p})
+			if o.id.fence == FenceMarker && p.Anchored && !in.Stored.Facts.Clean && in.Stored.Facts.ProducerID == o.id.producer.ID {
+				marks = append(marks, r.Target)
+			}
+		default:
+			ready = append(ready, replicate.TrackSpec{Replica: r.Replica, Next: p.Source, Write: p.Target, Known: in.Stored != nil})
+		}
+	}
+	o.lane.Start(ready)
+	if len(scans) == 0 {
+		return nil
+	}
+	marked, err := k.mark(ctx, o.id, marks)
+	if err != nil {
+		return err
+	}
+	k.log.Info("reading the target's tail to find where the last owner stopped", "lane", o.index, "partitions", len(scans), "fence", string(o.id.fence))
+	waited := sync.OnceFunc(func() { pause(ctx, SessionTimeout) })
+	for _, s := range scans {
+		o.scans.Go(func() {
+			o.slots <- struct{}{}
+			defer func() { <-o.slots }()
+			o.scan(ctx, s, marked[s.Target], waited)
+		})
+	}
+	return nil
+}
+
+func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLog) plan.PlaceInput {
+	k := o.keeper
+	in := plan.PlaceInput{
+		Source: r.Source, Target: r.Target,
+		SourceCluster: k.opts.SourceClusterID, TargetCluster: k.opts.TargetClusterID,
+		SourceID: r.SourceID, TargetID: r.TargetID,
+		SourceLog: source, TargetLog: target,
+		Reset: k.opts.Reset, Born: r.Born, Missing: k.opts.Missing,
+	}
+	if s, ok := o.stored[r.Source]; ok {
+		in.Stored = &s.Stored
+	}
+	return in
+}
+
+func (o *ownedLane) noteGap(r Replica, p plan.Placement) {
+	if p.Gap != nil {
+		o.keeper.task.NoteLoss(r.Source, replicate.Loss{
+			From: p.Gap.From, To: p.Gap.To, Records: int64(p.Gap.To - p.Gap.From), Reason: p.Gap.Reason,
+		})
+	}
+}
+
+func parkReason(p plan.Placement) string {
+	reason := p.Reason
+	for i, c := range p.Choices {
+		if i == 0 {
+			reason += "; set heliograph.missing.position to "
+		} else {
+			reason += ", "
+		}
+		reason += string(c)
+	}
+	return reason
+}
+
+// scan finds one partition's place and starts its track.
+func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()) {
+	k := o.keeper
+	to := limit{marker: kafka.NoProducer, end: int64(s.in.TargetLog.End)}
+	var writers map[int64]bool
+	if s.p.Anchored {
+		writers = map[int64]bool{s.in.Stored.Facts.ProducerID: true, o.id.producer.ID: true}
+	}
+	if marked {
+		to.marker = o.id.producer
+	} else if s.p.Anchored && !s.in.Stored.Facts.Clean {
+		wait() // until the last owner's session must have ended
+		if end := k.target.ListOffsets(ctx, []kafka.TopicPartition{s.Target}, kafka.Latest, kafka.ReadUncommitted)[s.Target]; end.Err == nil {
+			to.end = end.Offset
+		}
+	}
+	sc := scanner{source: k.source, target: k.target, iso: k.opts.Isolation, compacted: s.Demands.Compacted, seed: k.seed}
+	if !s.p.Anchored {
+		s.p.Target = s.tailStart()
+	}
+	f, err := sc.scan(ctx, s.in, s.p, writers, to)
+	spec := replicate.TrackSpec{Replica: s.Replica.Replica, Next: f.next, Write: f.write, Known: true, Moved: true}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		spec.Next, spec.Write = s.p.Source, s.p.Target
+		o.lane.Park(spec, "where the last owner stopped cannot be found: "+err.Error())
+		return
+	case f.foreign > 0 && k.opts.ParkForeign:
+		o.lane.Park(spec, fmt.Sprintf("somebody else wrote %d records to %s behind ours: copying on would append to them", f.foreign, s.Target))
+		return
+	case f.foreign > 0:
+		k.log.Warn("somebody else writes to a replicated partition", "topic", s.Target.Topic, "partition", s.Target.Partition, "records", f.foreign)
+	}
+	if f.ours > 0 {
+		k.log.Info("found records that were copied after the last position", "topic", s.Source.Topic, "partition", s.Source.Partition, "records", f.ours, "upstream", int64(f.next))
+	}
+	o.lane.Start([]replicate.TrackSpec{spec})
+}
+
+// tailStart is where reading must begin so that the target's tail can hold all
+// source records behind the position: that many offsets before its end.
+func (s placed) tailStart() mirror.DownstreamOffset {
+	behind := mirror.DownstreamOffset(s.in.SourceLog.End - s.p.Source)
+	return max(s.in.TargetLog.Start, s.in.TargetLog.End-behind)
+}

@@ -1,0 +1,266 @@
+package coord
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/recordbatch"
+)
+
+// scanner finds how much of a source partition already lies in the target,
+// behind a known place.
+type scanner struct {
+	source, target Cluster
+	iso            kafka.Isolation // of the source
+	compacted      bool            // the source may lack records that were copied
+	seed           maphash.Seed
+}
+
+// found is a scan's result.
+type found struct {
+	next    mirror.UpstreamOffset   // first source offset that is not on the target
+	write   mirror.DownstreamOffset // end of the target's log, behind the marker
+	ours    int                     // records of ours behind the position
+	foreign int                     // records of other writers behind the position
+}
+
+// limit says where the reading of the target ends: at our marker, or, where
+// there is none, at an offset.
+type limit struct {
+	marker kafka.ProducerID // zero ID and epoch -1: none
+	end    int64
+}
+
+func (l limit) hasMarker() bool { return l.marker.Epoch >= 0 }
+
+// scan reads the target from the placement on, keeps the records that the
+// flow's producers wrote, and walks the source over as many records, comparing
+// each. writers are the producer ids that count as ours; nil counts all.
+func (s *scanner) scan(ctx context.Context, in plan.PlaceInput, p plan.Placement, writers map[int64]bool, to limit) (found, error) {
+	written, out, err := s.readTarget(ctx, in.Target, p, writers, to)
+	if err != nil {
+		return found{}, err
+	}
+	out.next = p.Source
+	if len(written) == 0 {
+		return out, nil
+	}
+	if !p.Anchored {
+		return s.matchSuffix(ctx, in, p, written, out)
+	}
+	return s.matchPrefix(ctx, in, p, written, out)
+}
+
+// readTarget hashes the records behind the placement.
+func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p plan.Placement, writers map[int64]bool, to limit) ([]uint64, found, error) {
+	out := found{write: p.Target}
+	var written []uint64
+	seen := !to.hasMarker()
+	end := to.end
+	if to.hasMarker() {
+		end = math.MaxInt64
+	}
+	err := readLog(ctx, s.target, tp, int64(p.Target), end, kafka.ReadUncommitted, func(b *recordbatch.Batch, _ bool) (bool, error) {
+		out.write = mirror.DownstreamOffset(b.NextOffset())
+		if b.Control() {
+			if to.hasMarker() && b.ProducerID == to.marker.ID && b.ProducerEpoch == to.marker.Epoch {
+				seen = true
+				return false, nil
+			}
+			return true, nil
+		}
+		if writers != nil && !writers[b.ProducerID] {
+			out.foreign += int(b.Count)
+			return true, nil
+		}
+		hashes, err := s.hashes(b, int64(p.Target), nil)
+		written = append(written, hashes...)
+		return true, err
+	})
+	if err == nil && !seen {
+		err = fmt.Errorf("scan %s: the fence's marker is not in the log", tp)
+	}
+	out.ours = len(written)
+	return written, out, err
+}
+
+// matchPrefix walks the source from the position over the records that were
+// written behind it. A source that was compacted since may lack some of them.
+func (s *scanner) matchPrefix(ctx context.Context, in plan.PlaceInput, p plan.Placement, written []uint64, out found) (found, error) {
+	i := 0
+	mismatch := int64(-1)
+	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
+		if b.Control() || aborted {
+			return true, nil
+		}
+		offsets := []int64{}
+		hashes, err := s.hashes(b, int64(p.Source), &offsets)
+		if err != nil {
+			return false, err
+		}
+		for j, h := range hashes {
+			if i == len(written) {
+				return false, nil
+			}
+			at := indexFrom(written, i, h)
+			if at < 0 {
+				mismatch = offsets[j]
+				return false, nil
+			}
+			i = at + 1
+			out.next = mirror.UpstreamOffset(offsets[j] + 1)
+		}
+		return i < len(written), nil
+	})
+	if err != nil {
+		return out, err
+	}
+	if mismatch >= 0 && i < len(written) && s.compacted {
+		// What is left on the target was compacted away at the source. Records
+		// from here on may be written again; the last value of a key stays right.
+		out.next = mirror.UpstreamOffset(mismatch)
+		return out, nil
+	}
+	if mismatch >= 0 && i < len(written) {
+		return out, &mismatchError{tp: in.Source, offset: mismatch, matched: i, written: len(written)}
+	}
+	return out, nil
+}
+
+// indexFrom finds h in hashes at or after i; the records passed over are ones
+// that the source has since compacted away.
+func indexFrom(hashes []uint64, i int, h uint64) int {
+	for ; i < len(hashes); i++ {
+		if hashes[i] == h {
+			return i
+		}
+	}
+	return -1
+}
+
+// mismatchError says that what we wrote is not what the source holds.
+type mismatchError struct {
+	tp               kafka.TopicPartition
+	offset           int64
+	matched, written int
+}
+
+func (e *mismatchError) Error() string {
+	return fmt.Sprintf("of %d records found behind the position on the target, %d match the source and the source record at offset %d of %s is not among the rest",
+		e.written, e.matched, e.offset, e.tp)
+}
+
+// matchSuffix finds the longest run of source records from the position on that
+// is the end of the target's log. It serves positions of Java MirrorMaker,
+// which do not tell where the target stood. Where a run could be mistaken for
+// an earlier one, because records repeat, it claims nothing: copying again is
+// what Java would do, skipping would lose.
+func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, written []uint64, out found) (found, error) {
+	var source []uint64
+	var offsets []int64
+	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
+		if b.Control() || aborted {
+			return true, nil
+		}
+		hashes, err := s.hashes(b, int64(p.Source), &offsets)
+		source = append(source, hashes...)
+		return len(source) < len(written), err
+	})
+	if err != nil {
+		return out, err
+	}
+	k := longestOverlap(source, written)
+	if k == 0 || repeats(source[:k]) {
+		out.ours = 0
+		return out, nil
+	}
+	out.ours = k
+	out.next = mirror.UpstreamOffset(offsets[k-1] + 1)
+	return out, nil
+}
+
+// longestOverlap is the length of the longest prefix of a that is a suffix of b.
+func longestOverlap(a, b []uint64) int {
+	if len(a) == 0 {
+		return 0
+	}
+	fail := make([]int, len(a)) // Knuth-Morris-Pratt
+	for i, k := 1, 0; i < len(a); i++ {
+		for k > 0 && a[i] != a[k] {
+			k = fail[k-1]
+		}
+		if a[i] == a[k] {
+			k++
+		}
+		fail[i] = k
+	}
+	k := 0
+	for _, h := range b {
+		for k > 0 && (k == len(a) || a[k] != h) {
+			k = fail[k-1]
+		}
+		if a[k] == h {
+			k++
+		}
+	}
+	return k
+}
+
+func repeats(hashes []uint64) bool {
+	seen := make(map[uint64]struct{}, len(hashes))
+	for _, h := range hashes {
+		if _, ok := seen[h]; ok {
+			return true
+		}
+		seen[h] = struct{}{}
+	}
+	return false
+}
+
+// hashes gives a hash of each record of a batch at or after from: key, value
+// and headers. Timestamps are left out, because the target may set its own.
+func (s *scanner) hashes(b *recordbatch.Batch, from int64, offsets *[]int64) ([]uint64, error) {
+	records, err := recordbatch.Records(b)
+	if err != nil {
+		return nil, err
+	}
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	out := make([]uint64, 0, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Offset < from {
+			continue
+		}
+		h.Reset()
+		hashBytes(&h, r.Key)
+		hashBytes(&h, r.Value)
+		for _, hd := range r.Headers {
+			_, _ = h.WriteString(hd.Key)
+			hashBytes(&h, hd.Value)
+		}
+		out = append(out, h.Sum64())
+		if offsets != nil {
+			*offsets = append(*offsets, r.Offset)
+		}
+	}
+	return out, nil
+}
+
+// hashBytes keeps null and empty, and the border to the next field, apart.
+func hashBytes(h *maphash.Hash, b []byte) {
+	n := int64(len(b))
+	if b == nil {
+		n = -1
+	}
+	var size [8]byte
+	binary.BigEndian.PutUint64(size[:], uint64(n))
+	_, _ = h.Write(size[:])
+	_, _ = h.Write(b)
+}

@@ -1,0 +1,112 @@
+package flow
+
+import (
+	"log/slog"
+	"time"
+
+	"heliograph/internal/cluster"
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/replicate"
+)
+
+// Spec is everything a flow needs to know, resolved and validated. An interval
+// of zero means that the job is off.
+type Spec struct {
+	ID mirror.FlowID
+	// Enabled is false for a pair that only writes heartbeats.
+	Enabled bool
+
+	Policy    mirror.ReplicationPolicy
+	Identity  bool // topics keep their names
+	Selection mirror.TopicSelection
+	Groups    mirror.GroupFilter
+	Configs   mirror.ConfigFilter
+
+	Topics      TopicSpec
+	Heartbeats  HeartbeatSpec
+	OffsetSyncs OffsetSyncSpec
+	Checkpoints CheckpointSpec
+	Positions   PositionSpec
+	Data        DataSpec
+
+	// BytesPerSecond caps this flow; zero is no cap.
+	BytesPerSecond int64
+}
+
+// TopicSpec says how remote topics are found, made and kept in step.
+type TopicSpec struct {
+	RefreshEvery      time.Duration
+	SyncConfigsEvery  time.Duration
+	SyncACLsEvery     time.Duration
+	ReplicationFactor int16 // -1: the target's default
+	// DefaultsFromSource copies the source's default configs explicitly (use.defaults.from=source).
+	DefaultsFromSource bool
+	// HoldDeletions is how long a synced setting that can delete data on the
+	// target is held back unless accepted; zero applies it at once.
+	HoldDeletions time.Duration
+	// AdminRequestsPerSecond bounds the admin requests of the loops, per cluster.
+	AdminRequestsPerSecond int
+}
+
+// HeartbeatSpec says whether and how often this pair writes heartbeats.
+type HeartbeatSpec struct {
+	Every             time.Duration
+	ReplicationFactor int16
+}
+
+// OffsetSyncSpec says where and how densely offset syncs are written.
+type OffsetSyncSpec struct {
+	Enabled           bool
+	OnSource          bool // offset-syncs.topic.location=source
+	LagMax            int64
+	ReplicationFactor int16
+}
+
+// CheckpointSpec says how groups are followed.
+type CheckpointSpec struct {
+	EmitEvery          time.Duration // zero: no checkpoints
+	RefreshGroupsEvery time.Duration
+	SyncGroupsEvery    time.Duration // zero: group offsets are not written to the target
+	ReplicationFactor  int16
+}
+
+// PositionSpec says where and how often positions are kept.
+type PositionSpec struct {
+	GroupID           string // the lane group, MirrorMaker's worker group
+	Topic             string // mm2-offsets.<source>.internal
+	Partitions        int32  // the number of lanes of a topic made by us
+	ReplicationFactor int16
+	CommitEvery       time.Duration
+	// Missing is what to do where the target holds data and no position is
+	// known: "park", "scan", "end" or "start".
+	Missing string
+}
+
+// DataSpec says how records are read and written.
+type DataSpec struct {
+	Isolation kafka.Isolation
+	// StartAtLatest starts partitions without a position at their end
+	// (auto.offset.reset=latest). Topics born while the flow runs are read from
+	// their start all the same.
+	StartAtLatest     bool
+	FetchMaxBytes     int32
+	PartitionMaxBytes int32
+	FetchMaxWait      time.Duration
+	MaxRequestBytes   int32 // of a produce request
+	RequestTimeout    time.Duration
+	// Poison is what happens to a batch that the target refuses for good:
+	// "stop" parks its partition, "skip-and-record" goes on behind it.
+	Poison string
+}
+
+// Deps are the live things a flow works with. The clients are shared between
+// flows; the flow closes none of them.
+type Deps struct {
+	Source, Target *cluster.Client
+	// Brakes are the caps above this flow's own: the process's and the clusters'.
+	Brakes []*replicate.Brake
+	Log    *slog.Logger
+	// Host names this instance among the flow's instances, stable over restarts.
+	Host string
+}

@@ -1,0 +1,158 @@
+package replicate
+
+import (
+	"fmt"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/recordbatch"
+)
+
+// corruptTries is how often a batch that fails its checksum is fetched again
+// before its partition is given to the poison policy.
+const corruptTries = 3
+
+// deliver takes one partition's part of a fetch answer. It is called by the
+// source's goroutine.
+func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed || tr.asked != tr.next || tr.state != TrackRunning {
+		return // the answer to a question that no longer stands
+	}
+	tr.asked, tr.tries = -1, 0
+	tr.stats.seen(p)
+	tr.aborts.Reset(p.Aborted)
+	sc := recordbatch.NewScanner(p.Records)
+	var b recordbatch.Batch
+	for sc.Next(&b) {
+		if !tr.admit(&b, buf) {
+			break
+		}
+	}
+	if err := sc.Err(); err != nil && tr.state == TrackRunning {
+		tr.corruptLocked(err)
+	}
+	tr.kickLocked()
+}
+
+// admit judges one batch and queues what becomes of it. It reports false where
+// the rest of the answer must not be used.
+func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
+	aborted := tr.aborts.Aborted(b)
+	next := mirror.UpstreamOffset(b.NextOffset())
+	if next <= tr.next {
+		return true // wholly before what we want: the broker sends whole batches
+	}
+	if err := b.VerifyChecksum(); err != nil {
+		tr.corruptLocked(fmt.Errorf("batch at source offset %d: %w", b.BaseOffset, err))
+		return false
+	}
+	tr.corrupted = 0
+	if b.Magic == 2 {
+		tr.epoch = kafka.LeaderEpoch(b.LeaderEpoch)
+	}
+	if aborted || b.Control() {
+		tr.passLocked(next)
+		return true
+	}
+	verdict, _ := recordbatch.Judge(b, int64(tr.next), tr.spec.Demands)
+	switch verdict {
+	case recordbatch.Forward:
+		buf.Retain()
+		tr.enqueueLocked(Entry{
+			Bytes: b.Bytes, Buffer: buf, Count: b.Count, Path: Forwarded,
+			From: mirror.UpstreamOffset(b.BaseOffset), Next: next, MaxTimestamp: b.MaxTimestamp,
+		})
+	case recordbatch.Drop:
+		tr.passLocked(next)
+	default:
+		path := Rewritten
+		if verdict == recordbatch.Decode {
+			path = Rebuilt
+		}
+		return tr.rewriteLocked(b, next, path)
+	}
+	return true
+}
+
+// rewriteLocked queues a batch that cannot travel as it is.
+func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, path Path) bool {
+	parts, err := recordbatch.Rewrite(b, recordbatch.RewriteOptions{
+		From:       int64(tr.next),
+		AppendTime: b.LogAppendTime() && !tr.spec.Demands.LogAppendTime,
+		MaxBytes:   tr.spec.Demands.MaxMessageBytes,
+	})
+	if err != nil {
+		tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, fmt.Sprintf("cannot be decoded: %v", err))
+		return tr.state == TrackRunning
+	}
+	tr.stats.rewritten++
+	if len(parts) == 0 {
+		tr.passLocked(next)
+		return true
+	}
+	for _, e := range entriesOf(parts, 0, next, path) {
+		e.copied = len(e.Bytes)
+		tr.task.budget.Force(e.copied)
+		tr.enqueueLocked(e)
+	}
+	return true
+}
+
+// entriesOf makes entries of rewritten batches. Each part's position ends where
+// the next part's first record begins; the last one's is next. The runs'
+// source offsets are raised by shift.
+func entriesOf(parts []recordbatch.Rewritten, shift int64, next mirror.UpstreamOffset, path Path) []Entry {
+	entries := make([]Entry, len(parts))
+	for i, p := range parts {
+		runs := make([]recordbatch.Run, len(p.Runs))
+		for j, r := range p.Runs {
+			runs[j] = recordbatch.Run{Source: r.Source + shift, Index: r.Index, Count: r.Count}
+		}
+		h, _ := recordbatch.ParseHeader(p.Bytes)
+		entries[i] = Entry{
+			Bytes: p.Bytes, Count: p.Count, Path: path, Runs: runs, Next: next, MaxTimestamp: h.MaxTimestamp,
+		}
+		if len(runs) > 0 {
+			entries[i].From = mirror.UpstreamOffset(runs[0].Source)
+		}
+		if i > 0 {
+			entries[i-1].Next = entries[i].From
+		}
+	}
+	return entries
+}
+
+func (tr *Track) enqueueLocked(e Entry) {
+	tr.app.push(e)
+	tr.next = e.Next
+	if !tr.announced {
+		tr.announced = true
+		tr.lane.announce(tr)
+	}
+}
+
+// passLocked moves over source offsets that have no record to copy: control
+// batches, aborted data, batches emptied by compaction.
+func (tr *Track) passLocked(next mirror.UpstreamOffset) {
+	tr.stats.dropped++
+	tr.next = next
+	if last := tr.app.tail(); last != nil {
+		last.Next = next
+		return
+	}
+	tr.position = next
+	tr.dirty = tr.dirty || tr.announced || tr.spec.Known
+}
+
+// corruptLocked fetches a damaged batch again, then gives it to the policy.
+func (tr *Track) corruptLocked(err error) {
+	tr.corrupted++
+	if tr.corrupted < corruptTries {
+		tr.waitLocked("source: " + err.Error())
+		tr.task.steward.watch(tr, ailSource)
+		return
+	}
+	tr.parkLocked("the source serves a damaged batch: " + err.Error())
+}

@@ -1,0 +1,105 @@
+package replicate
+
+import (
+	"sync"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// outlet is the ordered way into one target partition. It joins an appender to
+// the sink of the partition's leader. Tracks have one, and so has each lane for
+// its position records.
+//
+// The lock guards the appender and the fields below it. Owner callbacks run
+// under the lock and must not block.
+type outlet struct {
+	tp    kafka.TopicPartition
+	owner outletOwner
+
+	mu     sync.Mutex
+	app    appender
+	topic  kafka.TopicID
+	sink   *sink // where the leader is; nil while unknown
+	held   bool  // nothing may be sent yet
+	closed bool
+}
+
+// outletOwner hears what becomes of an outlet's entries. All calls come with
+// the outlet's lock held.
+type outletOwner interface {
+	// onSettled owns the entry and releases it.
+	onSettled(e *Entry)
+	// onHalted is called when a failure was seen and all answers are in.
+	onHalted(f failure)
+	// onHint is called when an answer named another leader.
+	onHint(hint kafka.LeaderHint)
+	// onDrained is called when a closed outlet's last answer is in.
+	onDrained()
+}
+
+// kickLocked tells the sink that there is something to send.
+func (o *outlet) kickLocked() {
+	if o.sink != nil && !o.held && !o.closed && o.app.ready() {
+		o.sink.enqueue(o)
+	}
+}
+
+// collect takes one entry for a request of the given sink that still has room,
+// and reports whether more is ready behind it.
+func (o *outlet) collect(s *sink, room int) (p kafka.ProducePartition, ok, more bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sink != s || o.held || o.closed || !o.app.ready() {
+		return p, false, false
+	}
+	if room >= 0 && o.app.peek().bytes() > room {
+		return p, false, true
+	}
+	e := o.app.take()
+	return kafka.ProducePartition{TopicPartition: o.tp, TopicID: o.topic, Batch: e.Bytes}, true, o.app.ready()
+}
+
+// answer applies a broker's answer, or the connection's end, to the oldest
+// unanswered entry.
+func (o *outlet) answer(p *kafka.ProducedPartition, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err != nil:
+		o.app.failed(failure{class: kafka.ClassRefresh, message: err.Error()})
+	case p.Code == kafka.CodeNone:
+		o.app.stored(mirror.DownstreamOffset(p.BaseOffset))
+	default:
+		o.app.failed(failureOf(p))
+		if p.Leader.Node != kafka.NoNode {
+			o.owner.onHint(p.Leader)
+		}
+	}
+	for {
+		e, ok := o.app.settle()
+		if !ok {
+			break
+		}
+		o.owner.onSettled(&e)
+	}
+	if o.closed {
+		if o.app.waiting == 0 {
+			o.owner.onDrained()
+		}
+		return
+	}
+	if o.app.phase == halted {
+		_, e := o.app.firstFailed()
+		o.owner.onHalted(e.failure)
+	}
+	o.kickLocked()
+}
+
+func failureOf(p *kafka.ProducedPartition) failure {
+	f := failure{code: p.Code, class: p.Code.Class(), message: p.Message}
+	if len(p.RecordErrors) > 0 && f.message == "" {
+		f.message = p.RecordErrors[0].Message
+	}
+	return f
+}

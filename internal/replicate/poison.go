@@ -1,0 +1,150 @@
+package replicate
+
+import (
+	"fmt"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/recordbatch"
+)
+
+// Poison is what happens to a batch that the target refuses for good.
+type Poison string
+
+// The policies.
+const (
+	// PoisonStop parks the partition before the batch. It is the default.
+	PoisonStop Poison = "stop"
+	// PoisonSkip records the loss and goes on behind the batch.
+	PoisonSkip Poison = "skip-and-record"
+)
+
+// refusedLocked sends a batch that the target refused down the next slower
+// path, and at the end of the paths to the policy.
+func (tr *Track) refusedLocked(f failure) {
+	i, e := tr.app.firstFailed()
+	parts, err := slowerPath(e, f, tr.spec.Demands)
+	if err != nil {
+		tr.giveUpLocked(i, e, fmt.Sprintf("%s (%v)", f.text(), err))
+		return
+	}
+	if len(parts) == 0 {
+		tr.giveUpLocked(i, e, f.text())
+		return
+	}
+	for j := range parts {
+		parts[j].copied = len(parts[j].Bytes)
+		tr.task.budget.Force(parts[j].copied)
+	}
+	removed, ok := tr.app.replace(i, parts)
+	if !ok {
+		tr.lane.reopen("a later batch was stored before a refused one")
+		return
+	}
+	removed.release(tr.task.budget)
+	tr.stats.rewritten++
+	tr.app.resume()
+}
+
+// slowerPath rewrites a refused batch. No entries mean that there is no slower
+// path left.
+func slowerPath(e *Entry, f failure, demands recordbatch.Target) ([]Entry, error) {
+	h, err := recordbatch.ParseHeader(e.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	b := recordbatch.Batch{Header: h, Bytes: e.Bytes}
+	limit := demands.MaxMessageBytes
+	if f.code == kafka.CodeMessageTooLarge || f.code == kafka.CodeRecordListTooLarge {
+		if h.Count == 1 {
+			return nil, nil
+		}
+		limit = splitLimit(limit, int32(len(e.Bytes)))
+	} else if e.Path >= Rebuilt {
+		return nil, nil
+	}
+	parts, err := recordbatch.Rewrite(&b, recordbatch.RewriteOptions{MaxBytes: limit})
+	if err != nil {
+		return nil, err
+	}
+	out := entriesOf(parts, 0, e.Next, Rebuilt)
+	mapRuns(out, e)
+	return out, nil
+}
+
+// splitLimit is the size to split to: the topic's limit where it is known and
+// smaller than the refused batch, else half of the batch.
+func splitLimit(limit, size int32) int32 {
+	if limit > 0 && limit < size {
+		return limit
+	}
+	return max(size/2, 1)
+}
+
+// mapRuns turns runs that count from the refused entry's record 0 into source
+// offsets, through the refused entry's own runs.
+func mapRuns(out []Entry, e *Entry) {
+	for i := range out {
+		var runs []recordbatch.Run
+		for _, r := range out[i].Runs {
+			runs = append(runs, e.sourceRuns(int32(r.Source), r.Index, r.Count)...)
+		}
+		out[i].Runs = runs
+		if len(runs) > 0 {
+			out[i].From = mirror.UpstreamOffset(runs[0].Source)
+		}
+		if i > 0 {
+			out[i-1].Next = out[i].From
+		}
+	}
+}
+
+// sourceRuns says where count records from record `record` of the entry lie at
+// the source, numbered from index on.
+func (e *Entry) sourceRuns(record, index, count int32) []recordbatch.Run {
+	if e.Runs == nil {
+		return []recordbatch.Run{{Source: int64(e.From) + int64(record), Index: index, Count: count}}
+	}
+	var out []recordbatch.Run
+	for _, r := range e.Runs {
+		from, to := max(r.Index, record), min(r.Index+r.Count, record+count)
+		if from < to {
+			out = append(out, recordbatch.Run{Source: r.Source + int64(from-r.Index), Index: index + from - record, Count: to - from})
+		}
+	}
+	return out
+}
+
+// giveUpLocked applies the policy to a batch that no path makes acceptable.
+func (tr *Track) giveUpLocked(i int, e *Entry, why string) {
+	if tr.task.opts.Poison != PoisonSkip {
+		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%d records): %s", e.From, e.Count, why))
+		return
+	}
+	tr.task.noteLoss(tr, Loss{From: e.From, To: e.Next, Records: int64(e.Count), Reason: "refused by the target: " + why})
+	tr.stats.skipped += int64(e.Count)
+	next := e.Next
+	removed, ok := tr.app.replace(i, nil)
+	if !ok {
+		tr.lane.reopen("a later batch was stored before a refused one")
+		return
+	}
+	removed.release(tr.task.budget)
+	if i > 0 {
+		tr.app.entries.at(i - 1).Next = next
+	} else {
+		tr.position, tr.dirty = next, true
+	}
+	tr.app.resume()
+}
+
+// poisonLocked applies the policy to a batch that cannot be decoded.
+func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string) {
+	if tr.task.opts.Poison != PoisonSkip {
+		tr.parkLocked(fmt.Sprintf("the batch at source offset %d %s", from, why))
+		return
+	}
+	tr.task.noteLoss(tr, Loss{From: from, To: next, Records: int64(next - from), Reason: why})
+	tr.stats.skipped += int64(next - from)
+	tr.passLocked(next)
+}

@@ -1,0 +1,255 @@
+package replicate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heliograph/internal/kafka"
+)
+
+const (
+	// sinkRequests is how many requests one connection has in flight. A broker
+	// works on one at a time; more only hide the round trip.
+	sinkRequests = 5
+	// sinkBytes bounds the unanswered bytes of a connection, and with it the
+	// bytes whose fate is unknown when it breaks.
+	sinkBytes = 8 << 20
+)
+
+var errSinkClosed = errors.New("the connection was closed")
+
+// sink writes to one target broker over one connection. Outlets queue up in it
+// and each request carries at most one batch of each.
+type sink struct {
+	task *Task
+	node int32
+	slot int // which of the node's connections
+
+	mu       sync.Mutex
+	queue    ring[*outlet]
+	queuedIn map[*outlet]struct{}
+	requests int
+	bytes    int
+	ended    bool
+
+	wake chan struct{}
+}
+
+func newSink(t *Task, node int32, slot int) *sink {
+	return &sink{task: t, node: node, slot: slot, queuedIn: map[*outlet]struct{}{}, wake: make(chan struct{}, 1)}
+}
+
+// enqueue puts an outlet in line; an outlet stands in line once. It may be
+// called with an outlet's lock held.
+func (s *sink) enqueue(o *outlet) {
+	s.mu.Lock()
+	if _, in := s.queuedIn[o]; !in && !s.ended {
+		s.queuedIn[o] = struct{}{}
+		s.queue.push(o)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *sink) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run serves the queue until ctx ends.
+func (s *sink) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !s.waitQueued(ctx) {
+			return
+		}
+		conn, err := s.task.target.DialProduce(ctx, s.node)
+		if err != nil {
+			s.failQueued(err)
+			sleep(ctx, dialPause)
+			continue
+		}
+		s.serve(ctx, conn)
+		conn.Close()
+	}
+}
+
+// dialPause keeps a sink whose broker is away from spinning; its outlets have
+// their own, growing pauses.
+const dialPause = 100 * time.Millisecond
+
+func (s *sink) waitQueued(ctx context.Context) bool {
+	for {
+		s.mu.Lock()
+		n := s.queue.len()
+		s.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.wake:
+		}
+	}
+}
+
+// failQueued tells every outlet in line that its broker cannot be reached. An
+// outlet whose entries were never sent is told the same way: it looks for its
+// leader again.
+func (s *sink) failQueued(err error) {
+	s.mu.Lock()
+	var queued []*outlet
+	for s.queue.len() > 0 {
+		o := s.queue.pop()
+		delete(s.queuedIn, o)
+		queued = append(queued, o)
+	}
+	s.mu.Unlock()
+	for _, o := range queued {
+		o.mu.Lock()
+		if o.sink == s && o.app.phase == flowing && o.app.waiting == 0 {
+			o.app.phase = halted
+			o.owner.onHalted(failure{class: kafka.ClassRefresh, message: err.Error()})
+		}
+		o.mu.Unlock()
+	}
+}
+
+// serve sends requests until the connection fails or ctx ends.
+func (s *sink) serve(ctx context.Context, conn Producer) {
+	var broken atomic.Bool
+	for ctx.Err() == nil && !broken.Load() {
+		req := s.build()
+		if req == nil {
+			select {
+			case <-ctx.Done():
+			case <-s.wake:
+			}
+			continue
+		}
+		done := func(p *kafka.Produced, err error) {
+			if err != nil {
+				broken.Store(true)
+			}
+			s.finish(req, p, err)
+		}
+		if err := conn.Send(&req.ProduceRequest, done); err != nil {
+			broken.Store(true)
+			s.finish(req, nil, err)
+		}
+	}
+}
+
+// request is a produce request with the outlets its batches came from.
+type request struct {
+	kafka.ProduceRequest
+	outlets []*outlet
+	bytes   int
+}
+
+// build gathers the next request, or returns nil while there is nothing to
+// send or enough is in flight.
+func (s *sink) build() *request {
+	s.mu.Lock()
+	blocked := s.requests >= sinkRequests || (s.requests > 0 && s.bytes >= sinkBytes)
+	n := s.queue.len()
+	s.mu.Unlock()
+	if blocked || n == 0 {
+		return nil
+	}
+	req := s.task.requests.Get().(*request)
+	req.Acks, req.TimeoutMillis = -1, int32(s.task.opts.RequestTimeout.Milliseconds())
+	limit := int(s.task.opts.MaxRequestBytes)
+	for range n {
+		o := s.next()
+		if o == nil {
+			break
+		}
+		room := limit - req.bytes
+		if len(req.outlets) == 0 {
+			room = -1 // one batch always fits, whatever its size
+		}
+		p, ok, more := o.collect(s, room)
+		if ok {
+			req.Partitions = append(req.Partitions, p)
+			req.outlets = append(req.outlets, o)
+			req.bytes += len(p.Batch)
+		}
+		if more {
+			s.enqueue(o)
+		}
+		if !ok && more {
+			break // the request is full
+		}
+	}
+	if len(req.outlets) == 0 {
+		s.task.recycle(req)
+		return nil
+	}
+	s.mu.Lock()
+	s.requests++
+	s.bytes += req.bytes
+	s.mu.Unlock()
+	return req
+}
+
+func (s *sink) next() *outlet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queue.len() == 0 {
+		return nil
+	}
+	o := s.queue.pop()
+	delete(s.queuedIn, o)
+	return o
+}
+
+// finish hands a request's answers to its outlets.
+func (s *sink) finish(req *request, p *kafka.Produced, err error) {
+	for i, o := range req.outlets {
+		if err != nil {
+			o.answer(nil, err)
+			continue
+		}
+		if part := answerFor(p, i, o.tp); part != nil {
+			o.answer(part, nil)
+		} else {
+			o.answer(nil, errors.New("the answer does not mention the partition"))
+		}
+	}
+	s.mu.Lock()
+	s.requests--
+	s.bytes -= req.bytes
+	s.mu.Unlock()
+	s.task.recycle(req)
+	s.signal()
+}
+
+// answerFor finds a partition's answer; brokers keep the request's order, so
+// that the first look nearly always hits.
+func answerFor(p *kafka.Produced, i int, tp kafka.TopicPartition) *kafka.ProducedPartition {
+	if i < len(p.Partitions) && p.Partitions[i].TopicPartition == tp {
+		return &p.Partitions[i]
+	}
+	for j := range p.Partitions {
+		if p.Partitions[j].TopicPartition == tp {
+			return &p.Partitions[j]
+		}
+	}
+	return nil
+}
+
+// sleep waits, but not past the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

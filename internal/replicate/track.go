@@ -1,0 +1,223 @@
+package replicate
+
+import (
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/offsets"
+	"heliograph/internal/recordbatch"
+)
+
+// Replica is one source partition with its place on the target and what the
+// target topic demands of a batch.
+type Replica struct {
+	Source   kafka.TopicPartition
+	SourceID kafka.TopicID
+	Target   kafka.TopicPartition
+	TargetID kafka.TopicID
+	Demands  recordbatch.Target
+}
+
+// TrackSpec is a replica with the place where it starts, as coord found it.
+type TrackSpec struct {
+	Replica
+	Next  mirror.UpstreamOffset   // first source offset to copy
+	Write mirror.DownstreamOffset // where the next batch is expected to land
+	// Known is false for a partition that has no position record yet.
+	Known bool
+	// Moved says that the start is not what the position record tells: a scan
+	// found it.
+	Moved bool
+}
+
+// TrackState is where a track stands.
+type TrackState string
+
+// The states of a track.
+const (
+	TrackRunning TrackState = "running"
+	TrackWaiting TrackState = "waiting" // heals by itself, for a named reason
+	TrackParked  TrackState = "parked"  // needs a person, for a named reason
+)
+
+// Track is one source partition of the flow on its way. Its outlet's lock
+// guards it whole.
+type Track struct {
+	outlet
+	task *Task
+	lane *Lane
+	spec TrackSpec
+
+	// next is the source offset the next fetched batch must begin at or after.
+	// asked is the offset last asked of a source; an answer to another question
+	// is thrown away.
+	next, asked mirror.UpstreamOffset
+	epoch       kafka.LeaderEpoch // of the last batch read
+	from        *source           // where it is fetched; nil while unknown
+	full        bool              // not asked for because the queue is full
+	preferred   int32             // replica to read (KIP-392), NoNode for the leader
+	aborts      recordbatch.AbortFilter
+
+	// position and write are what is settled: everything before position is on
+	// the target, and the target's next offset is write.
+	position mirror.UpstreamOffset
+	write    mirror.DownstreamOffset
+	dirty    bool // position moved since it was last written
+
+	state     TrackState
+	reason    string
+	since     time.Time
+	tries     int
+	corrupted int // fetches of one offset that failed their checksum
+	announced bool
+	pacer     *offsets.SyncPacer
+	stats     trackStats
+}
+
+func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
+	tr := &Track{
+		task: t, lane: l, spec: spec,
+		next: spec.Next, asked: -1, epoch: kafka.NoLeaderEpoch, preferred: kafka.NoNode,
+		position: spec.Next, write: spec.Write,
+		state: TrackWaiting, reason: "starting", since: time.Now(),
+		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved,
+	}
+	tr.outlet.tp, tr.outlet.topic = spec.Target, spec.TargetID
+	tr.outlet.owner = tr
+	tr.outlet.app.producer = l.producer
+	tr.outlet.held = true
+	return tr
+}
+
+// fetchable says what to ask the source for, if there is room.
+func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.full = tr.app.queued >= int(tr.task.opts.PartitionMaxBytes)
+	if tr.closed || tr.state != TrackRunning || tr.full || tr.app.phase != flowing {
+		tr.asked = -1
+		return kafka.FetchPartition{}, false
+	}
+	tr.asked = tr.next
+	_, epoch, _, ok := tr.task.source.Leader(tr.spec.Source)
+	if !ok {
+		epoch = kafka.NoLeaderEpoch
+	}
+	return kafka.FetchPartition{
+		TopicPartition: tr.spec.Source, TopicID: tr.spec.SourceID,
+		Offset: int64(tr.next), CurrentEpoch: epoch, LastFetchedEpoch: tr.epoch,
+		MaxBytes: tr.task.opts.PartitionMaxBytes,
+	}, true
+}
+
+// onSettled moves the position behind an acknowledged batch.
+func (tr *Track) onSettled(e *Entry) {
+	tr.position = e.Next
+	tr.write = e.base + mirror.DownstreamOffset(e.Count)
+	tr.dirty = true
+	tr.tries = 0
+	tr.stats.acked(e, time.Now())
+	tr.publishSyncs(e)
+	e.release(tr.task.budget)
+	if tr.full && tr.app.queued < int(tr.task.opts.PartitionMaxBytes) && tr.from != nil {
+		tr.full = false
+		tr.from.touch(tr)
+	}
+}
+
+// publishSyncs asks the pacer, run by run, which offset pairs are worth publishing.
+func (tr *Track) publishSyncs(e *Entry) {
+	if tr.task.syncs == nil {
+		return
+	}
+	if e.Runs == nil {
+		tr.publishRun(e.From, e.base, e.Count)
+		return
+	}
+	for _, r := range e.Runs {
+		tr.publishRun(mirror.UpstreamOffset(r.Source), e.base+mirror.DownstreamOffset(r.Index), r.Count)
+	}
+}
+
+func (tr *Track) publishRun(u mirror.UpstreamOffset, d mirror.DownstreamOffset, n int32) {
+	sync := mirror.OffsetSync{TopicPartition: tr.spec.Source}
+	due := false
+	tr.pacer.AdvanceRun(u, d, int64(n), func(reason offsets.SyncReason, u mirror.UpstreamOffset, d mirror.DownstreamOffset) {
+		sync.Upstream, sync.Downstream, due = u, d, true
+		tr.stats.synced(reason)
+	})
+	if due {
+		tr.task.syncs.Due(sync)
+	}
+	last := mirror.UpstreamOffset(n - 1)
+	if !due || sync.Upstream != u+last {
+		sync.Upstream, sync.Downstream = u+last, d+mirror.DownstreamOffset(last)
+		tr.task.syncs.Delay(sync)
+	}
+}
+
+// onHint is told where the target partition's leader went.
+func (tr *Track) onHint(h kafka.LeaderHint) { tr.task.target.NoteLeader(tr.tp, h) }
+
+// onHalted decides what a failed batch means for the track.
+func (tr *Track) onHalted(f failure) {
+	tr.shedLocked()
+	switch {
+	case f.class == kafka.ClassFence:
+		tr.parkLocked("another owner writes this partition: " + f.text())
+		tr.lane.fenced(f.text())
+	case f.class == kafka.ClassData:
+		tr.refusedLocked(f)
+	case f.class == kafka.ClassBug:
+		// The broker lost or never had our producer's state. Only reading the
+		// target's tail can tell what it stored; the lane is taken over anew.
+		tr.waitLocked("the target lost track of our writes: " + f.text())
+		tr.lane.reopen(f.text())
+	default:
+		tr.waitLocked("target: " + f.text())
+		tr.task.steward.watch(tr, ailTarget)
+	}
+}
+
+// shedLocked lets go of what was fetched but never sent, and copies what was,
+// so that a track in trouble holds little memory. The source has it all.
+func (tr *Track) shedLocked() {
+	tr.app.shed(func(e *Entry) { e.release(tr.task.budget) })
+	for i := range tr.app.entries.len() {
+		tr.app.entries.at(i).detach(tr.task.budget)
+	}
+	tr.next = tr.position
+	if last := tr.app.tail(); last != nil {
+		tr.next = last.Next
+	}
+	tr.asked = -1
+}
+
+func (tr *Track) setLocked(s TrackState, reason string) {
+	if tr.state != s || tr.reason != reason {
+		if tr.state != s {
+			tr.since = time.Now()
+		}
+		tr.task.noteState(tr, s, reason)
+		tr.state, tr.reason = s, reason
+	}
+	if tr.from != nil {
+		tr.from.touch(tr)
+	}
+}
+
+func (tr *Track) waitLocked(reason string) { tr.setLocked(TrackWaiting, reason) }
+func (tr *Track) parkLocked(reason string) { tr.setLocked(TrackParked, reason) }
+func (tr *Track) runLocked()               { tr.setLocked(TrackRunning, "") }
+
+// text is the failure in words.
+func (f failure) text() string {
+	if f.code == kafka.CodeNone {
+		return f.message
+	}
+	if f.message == "" {
+		return f.code.String()
+	}
+	return f.code.String() + ": " + f.message
+}

@@ -1,0 +1,110 @@
+package replicate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// jitter spreads retries: a random part of d.
+func jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return rand.N(d)
+}
+
+// sourceTrouble makes the track wait and has the steward look for its leader.
+func (tr *Track) sourceTrouble(reason string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed || tr.state == TrackParked {
+		return
+	}
+	tr.waitLocked(reason)
+	tr.task.steward.watch(tr, ailSource)
+}
+
+// fetchFailed applies a fetch error of one partition.
+func (tr *Track) fetchFailed(p *kafka.FetchedPartition) {
+	if p.Leader.Node != kafka.NoNode {
+		tr.task.source.NoteLeader(tr.spec.Source, p.Leader)
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed || tr.state != TrackRunning {
+		return
+	}
+	switch p.Code {
+	case kafka.CodeOffsetOutOfRange:
+		if tr.preferred != kafka.NoNode {
+			tr.preferred = kafka.NoNode // a follower may lag; only the leader knows
+			tr.waitLocked("source: back to the leader")
+			tr.task.steward.watch(tr, ailSource)
+			return
+		}
+		tr.waitLocked("source: the wanted offset is not in the log")
+		tr.task.steward.watch(tr, ailRange)
+	case kafka.CodeTopicAuthorizationFailed:
+		tr.waitLocked(fmt.Sprintf("source: %s: grant READ on topic %s", p.Code, tr.spec.Source.Topic))
+		tr.task.steward.watch(tr, ailDenied)
+	case kafka.CodeCorruptMessage:
+		tr.corruptLocked(p.Code)
+	default:
+		tr.preferred = kafka.NoNode
+		tr.waitLocked("source: " + p.Code.String())
+		tr.task.steward.watch(tr, ailSource)
+	}
+}
+
+// truncated parks a track whose source log was cut below what was copied.
+func (tr *Track) truncated(p *kafka.FetchedPartition) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed || tr.state != TrackRunning {
+		return
+	}
+	tr.parkLocked(fmt.Sprintf(
+		"the source log was truncated: it ends at offset %d of epoch %d, offset %d was copied already (unclean leader election, or a rebuilt source)",
+		p.DivergingEnd, p.DivergingEpoch, tr.next))
+}
+
+// outOfRange decides what an offset outside of the source's log means, once the
+// log's bounds are known.
+func (tr *Track) outOfRange(start, end kafka.PartitionOffset) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed || tr.state == TrackParked {
+		return
+	}
+	if start.Err != nil || end.Err != nil {
+		tr.task.steward.watch(tr, ailRange)
+		return
+	}
+	first := mirror.UpstreamOffset(start.Offset)
+	switch {
+	case tr.next < first:
+		from := tr.next
+		tr.task.noteLoss(tr, Loss{
+			From: from, To: first, Records: int64(first - from),
+			Reason: "retention at the source removed the records before they were copied",
+		})
+		tr.stats.skipped += int64(first - from)
+		tr.next = first
+		if last := tr.app.tail(); last != nil {
+			last.Next = first
+		} else {
+			tr.position, tr.dirty = first, true
+		}
+		tr.runLocked()
+	case tr.next > mirror.UpstreamOffset(end.Offset):
+		tr.parkLocked(fmt.Sprintf(
+			"the source log ends at offset %d, before the position %d: it was truncated, or the topic was deleted and made again",
+			end.Offset, tr.next))
+	default:
+		tr.runLocked()
+	}
+}
