@@ -1,0 +1,174 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/telemetry"
+)
+
+// Commit moves the target's groups to the places their last checkpoints tell,
+// where plan.Group allows it. Groups go through it a few at a time: described,
+// their offsets read, planned and written, so that what was seen is fresh.
+func (g *GroupSync) Commit(ctx context.Context, now time.Time) error {
+	g.mu.Lock()
+	var groups []string
+	for _, group := range g.mu.groups {
+		if len(g.mu.last[group]) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	g.mu.Unlock()
+	failed, first := 0, error(nil)
+	err := everyBatch(groups, groupBatch, func(batch []string) error {
+		inputs, err := g.look(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, in := range inputs {
+			if err := g.commit(ctx, now, in); err != nil {
+				failed++
+				first = err
+			}
+		}
+		return nil
+	})
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("write offsets of %s on cluster %s: %w", counted(failed, "group"), g.o.Flow.Target, first)
+	}
+	return err
+}
+
+// look takes the snapshot of some groups on the target.
+func (g *GroupSync) look(ctx context.Context, batch []string) ([]plan.GroupInput, error) {
+	if err := g.o.TargetBudget.Take(ctx); err != nil {
+		return nil, err
+	}
+	at := g.o.Now()
+	described := g.target.DescribeGroups(ctx, batch...)
+	var idle []string
+	for _, group := range batch {
+		d := described[group]
+		if d.Err == nil && (d.State == kafka.GroupEmpty || d.State == kafka.GroupDead) {
+			idle = append(idle, group)
+		}
+	}
+	offsets := map[string]kafka.GroupOffsets{}
+	if len(idle) > 0 {
+		if err := g.o.TargetBudget.Take(ctx); err != nil {
+			return nil, err
+		}
+		offsets = g.target.FetchGroupOffsets(ctx, idle...)
+	}
+	var partitions map[string]int32
+	if g.o.TargetPartitions != nil {
+		partitions = g.o.TargetPartitions()
+	}
+	inputs := make([]plan.GroupInput, len(batch))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, group := range batch {
+		d, o := described[group], offsets[group]
+		in := plan.GroupInput{Group: group, State: d.State, Members: d.Members, Err: d.Err, SnapshotAt: at, Partitions: partitions,
+			Wanted: map[kafka.TopicPartition]plan.GroupTarget{}, Snapshot: map[kafka.TopicPartition]int64{}, Written: maps.Clone(g.mu.written[group])}
+		for tp, c := range g.mu.last[group] {
+			in.Wanted[tp] = plan.GroupTarget{Offset: c.Downstream, Metadata: c.Metadata}
+		}
+		if in.Err == nil {
+			in.Err = o.Err
+		}
+		for _, p := range o.Offsets {
+			if p.Err != nil && in.Err == nil {
+				in.Err = p.Err // what is not known is not overwritten
+			}
+			in.Snapshot[p.TopicPartition] = p.Offset
+		}
+		inputs[i] = in
+	}
+	return inputs, nil
+}
+
+// commit writes what the plan allows for one group. Its error is one that passes.
+func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInput) error {
+	planned := plan.Group(in, plan.GroupRules{Fresh: snapshotFresh, Refresh: refreshOffsets, Now: g.o.Now()})
+	withheld := planned.Withheld
+	var outcome map[kafka.TopicPartition]error
+	var err error
+	if len(planned.Commit.Offsets) > 0 {
+		if err := g.o.TargetBudget.Take(ctx); err != nil {
+			return err
+		}
+		offsets := make([]kafka.GroupOffset, len(planned.Commit.Offsets))
+		for i, o := range planned.Commit.Offsets {
+			offsets[i] = kafka.GroupOffset{TopicPartition: o.TopicPartition, Offset: int64(o.Offset), LeaderEpoch: kafka.NoLeaderEpoch, Metadata: o.Metadata}
+		}
+		outcome, err = g.target.CommitGroupOffsets(ctx, in.Group, offsets)
+	}
+	synced := 0
+	var refused error
+	for _, o := range planned.Commit.Offsets {
+		perr := err
+		if perr == nil {
+			perr = outcome[o.TopicPartition]
+		}
+		switch {
+		case perr == nil:
+			synced++
+			g.noteWrite(in.Group, o.TopicPartition, o.Offset, now)
+		case becameActive(kafka.CodeOf(perr)):
+			withheld = append(withheld, plan.Withheld{Group: in.Group, Partition: o.TopicPartition, Reason: plan.GroupActive, Detail: kafka.CodeOf(perr).String()})
+		default:
+			refused = perr
+			withheld = append(withheld, plan.Withheld{Group: in.Group, Partition: o.TopicPartition, Reason: plan.CommitRefused, Detail: perr.Error()})
+		}
+	}
+	g.noteCommit(now, in.Group, synced, withheld)
+	g.reportGroup(now, in.Group, "commit", refused)
+	if synced > 0 {
+		g.o.Log.LogAttrs(ctx, slog.LevelDebug, "group offsets written", slog.String(telemetry.KeyGroup, in.Group), slog.Int(telemetry.KeyCount, synced))
+	}
+	if heals(refused) {
+		return refused
+	}
+	return nil
+}
+
+// becameActive reports the answers of a broker whose group has members.
+func becameActive(c kafka.Code) bool {
+	switch c {
+	case kafka.CodeUnknownMemberID, kafka.CodeRebalanceInProgress, kafka.CodeStaleMemberEpoch, kafka.CodeIllegalGeneration, kafka.CodeNonEmptyGroup:
+		return true
+	}
+	return false
+}
+
+func (g *GroupSync) noteWrite(group string, tp kafka.TopicPartition, offset mirror.DownstreamOffset, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.mu.written[group]
+	if of == nil {
+		of = map[kafka.TopicPartition]plan.GroupWrite{}
+		g.mu.written[group] = of
+	}
+	of[tp] = plan.GroupWrite{Offset: offset, At: now}
+}
+
+// noteCommit keeps how a group's round went. A partition that is already in
+// place counts as synced.
+func (g *GroupSync) noteCommit(now time.Time, group string, synced int, withheld []plan.Withheld) {
+	var left []plan.Withheld
+	for _, w := range withheld {
+		if w.Reason == plan.InPlace {
+			synced++
+			continue
+		}
+		left = append(left, w)
+	}
+	g.setStatus(group, func(s *GroupStatus) { s.Synced, s.SyncedAt, s.Withheld = synced, now, left })
+}

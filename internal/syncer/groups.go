@@ -1,0 +1,381 @@
+package syncer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/telemetry"
+)
+
+const (
+	groupBatch = 50 // groups in one describe or offset fetch
+	// snapshotFresh is how old a target's group may be seen before its offsets
+	// are written: in between it could have been used.
+	snapshotFresh = 10 * time.Second
+	// refreshOffsets is when an unchanged offset is committed again, well before
+	// the 7 days after which a broker forgets it.
+	refreshOffsets = 24 * time.Hour
+)
+
+// GroupOptions are what a GroupSync needs besides its clusters.
+type GroupOptions struct {
+	Flow   mirror.FlowID
+	Policy mirror.ReplicationPolicy
+	Topics mirror.TopicFilter // a group is followed if it has committed for one of them
+	Groups mirror.GroupFilter
+	// Own are groups of the replicators themselves, such as the lane group; they
+	// are never followed.
+	Own        map[string]bool
+	Translator Translator
+	// TargetPartitions tells the target's topics; nil, or a nil map, checks nothing.
+	TargetPartitions           func() map[string]int32
+	SourceBudget, TargetBudget *Budget
+	Now                        func() time.Time
+	Log                        *slog.Logger
+}
+
+// GroupSync follows the source's consumer groups: it finds them, writes
+// checkpoints that tell where they stand on the target, and moves the target's
+// groups there. Its three jobs may run at the same time; each by itself is for
+// one goroutine.
+type GroupSync struct {
+	source     GroupSource
+	target     GroupTarget
+	books      CheckpointLog
+	o          GroupOptions
+	topic      kafka.TopicPartition
+	conditions *Conditions
+
+	mu struct {
+		sync.Mutex
+		listed  bool     // Discover has had an answer
+		groups  []string // followed, in order
+		skipped map[string]string
+		last    checkpoints // nil until Load
+		states  map[string]GroupStatus
+		written map[string]map[kafka.TopicPartition]plan.GroupWrite
+	}
+}
+
+// CheckpointLog is the target as the place of the checkpoints topic.
+type CheckpointLog interface {
+	LogReader
+	LogWriter
+}
+
+// GroupStatus is one group of the source as it stands.
+type GroupStatus struct {
+	Group    string
+	Followed bool
+	Reason   string // why it is not followed, or not synced; empty when all is well
+
+	Partitions   int // with a committed offset, of topics that are copied
+	Checkpoints  int // partitions with a translated offset
+	CheckpointAt time.Time
+
+	Synced   int // partitions whose offset stands on the target
+	SyncedAt time.Time
+	Withheld []plan.Withheld // offsets that were not written, in the last round
+}
+
+// Why says in one line why the group is not followed, or not wholly synced;
+// empty when all is well.
+func (s GroupStatus) Why() string {
+	parts := []string{}
+	if s.Reason != "" {
+		parts = append(parts, s.Reason)
+	}
+	byReason := map[plan.Reason]int{}
+	for _, w := range s.Withheld {
+		byReason[w.Reason]++
+	}
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", reason, byReason[reason]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// NewGroupSync makes the jobs. books is the cluster that holds the checkpoints
+// topic: the target.
+func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o GroupOptions) *GroupSync {
+	g := &GroupSync{source: source, target: target, books: books, o: o, conditions: NewConditions(o.Log),
+		topic: kafka.TopicPartition{Topic: o.Policy.CheckpointsTopic(o.Flow.Source)}}
+	g.mu.skipped = map[string]string{}
+	g.mu.states = map[string]GroupStatus{}
+	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
+	return g
+}
+
+// Load reads the checkpoints written before this start. complete is false where
+// they cannot be read; then the jobs go on with none, and the translation must
+// trust only the newest offset syncs.
+func (g *GroupSync) Load(ctx context.Context) (complete bool) {
+	loaded, err := loadCheckpoints(ctx, g.books, g.topic, func(group string) bool {
+		ok, _ := g.follows(group)
+		return ok
+	})
+	if err != nil {
+		loaded = checkpoints{}
+		g.o.Log.LogAttrs(ctx, slog.LevelWarn, "checkpoints of earlier runs not read", slog.String(telemetry.KeyTopic, g.topic.Topic), slog.Any(telemetry.KeyError, err),
+			slog.String(telemetry.KeyHint, "groups are translated from the newest offset syncs only; grant READ on the topic"))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.last = loaded
+	return err == nil
+}
+
+// follows applies everything that can be said by a group's name.
+func (g *GroupSync) follows(group string) (bool, string) {
+	if g.o.Own[group] {
+		return false, "the replicator's own group"
+	}
+	return g.o.Groups.Explain(group)
+}
+
+// Discover finds the groups to follow.
+func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
+	if err := g.o.SourceBudget.Take(ctx); err != nil {
+		return err
+	}
+	listed, listErr := g.source.ListGroups(ctx)
+	if listErr != nil && len(listed) == 0 {
+		return fmt.Errorf("list groups of cluster %s: %w", g.o.Flow.Source, listErr)
+	}
+	skipped := map[string]string{}
+	var named []string
+	for _, l := range listed {
+		if l.ProtocolType != "" && l.ProtocolType != "consumer" {
+			skipped[l.Group] = "no consumer group but of protocol " + l.ProtocolType
+			continue
+		}
+		if ok, reason := g.follows(l.Group); !ok {
+			skipped[l.Group] = reason
+			continue
+		}
+		named = append(named, l.Group)
+	}
+	slices.Sort(named)
+	followed, err := g.withTopics(ctx, now, named, skipped)
+	if err != nil {
+		return err
+	}
+	g.take(ctx, followed, skipped, listErr != nil)
+	if listErr != nil {
+		return fmt.Errorf("list groups of cluster %s: some brokers did not answer: %w", g.o.Flow.Source, listErr)
+	}
+	return nil
+}
+
+// withTopics keeps the groups that have committed for a topic the filter
+// accepts. A group whose offsets cannot be read is skipped by name.
+func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []string, skipped map[string]string) ([]string, error) {
+	var followed []string
+	err := everyBatch(groups, groupBatch, func(batch []string) error {
+		if err := g.o.SourceBudget.Take(ctx); err != nil {
+			return err
+		}
+		got := g.source.FetchGroupOffsets(ctx, batch...)
+		for _, group := range batch {
+			err := got[group].Err
+			g.reportGroup(now, group, "offsets", err)
+			switch {
+			case err != nil:
+				skipped[group] = g.unreadable(group, err)
+			case len(g.relevant(got[group].Offsets)) == 0:
+				skipped[group] = "nothing committed for a topic that is copied"
+			default:
+				followed = append(followed, group)
+			}
+		}
+		return nil
+	})
+	return followed, err
+}
+
+func (g *GroupSync) unreadable(group string, err error) string {
+	if kafka.CodeOf(err) == kafka.CodeGroupAuthorizationFailed {
+		return fmt.Sprintf("its offsets cannot be read: %v (grant DESCRIBE on group %s of cluster %s)", err, group, g.o.Flow.Source)
+	}
+	return fmt.Sprintf("its offsets cannot be read: %v", err)
+}
+
+// reportGroup names what a group's broker refuses, once. Troubles that pass are
+// left to the job.
+func (g *GroupSync) reportGroup(now time.Time, group, what string, err error) {
+	if heals(err) {
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("%s of group %s: %w", what, group, err)
+	}
+	g.conditions.Report(now, what+" "+group, err, slog.String(telemetry.KeyGroup, group))
+}
+
+// relevant are the offsets that can be translated: committed, of a topic that
+// the filter accepts and that is not internal.
+func (g *GroupSync) relevant(all []kafka.GroupOffset) []kafka.GroupOffset {
+	var some []kafka.GroupOffset
+	for _, o := range all {
+		if o.Err == nil && o.Offset >= 0 && g.o.Topics.Accepts(o.Topic) && !g.o.Policy.IsInternalTopic(o.Topic) {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+// take makes the found groups the followed ones. An incomplete listing takes
+// nothing away.
+func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[string]string, incomplete bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if incomplete {
+		for _, group := range g.mu.groups {
+			if _, now := skipped[group]; !now {
+				followed = append(followed, group)
+			}
+		}
+		slices.Sort(followed)
+		followed = slices.Compact(followed)
+	}
+	if !g.mu.listed || !slices.Equal(g.mu.groups, followed) {
+		g.o.Log.LogAttrs(ctx, slog.LevelInfo, "groups matched",
+			slog.String("matches", fmt.Sprintf("%d of %s", len(followed), counted(len(followed)+len(skipped), "group"))))
+	}
+	g.mu.listed, g.mu.groups, g.mu.skipped = true, followed, skipped
+	keep := make(map[string]bool, len(followed))
+	for _, group := range followed {
+		keep[group] = true
+	}
+	maps.DeleteFunc(g.mu.states, func(group string, _ GroupStatus) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.written, func(group string, _ map[kafka.TopicPartition]plan.GroupWrite) bool { return !keep[group] })
+}
+
+// Emit writes a checkpoint for each followed group and partition that has moved.
+// Before Load it does nothing.
+func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
+	g.mu.Lock()
+	groups, loaded := g.mu.groups, g.mu.last != nil
+	g.mu.Unlock()
+	if !loaded {
+		return nil
+	}
+	var failed []error
+	err := everyBatch(groups, groupBatch, func(batch []string) error {
+		if err := g.o.SourceBudget.Take(ctx); err != nil {
+			return err
+		}
+		at := g.o.Now()
+		got := g.source.FetchGroupOffsets(ctx, batch...)
+		for _, group := range batch {
+			g.reportGroup(now, group, "offsets", got[group].Err)
+			if err := got[group].Err; err != nil {
+				g.setStatus(group, func(s *GroupStatus) { s.Reason = g.unreadable(group, err) })
+				if heals(err) {
+					failed = append(failed, err)
+				}
+				continue
+			}
+			if err := g.emit(ctx, at, group, got[group].Offsets); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("read offsets of %s on cluster %s: %w", counted(len(failed), "group"), g.o.Flow.Source, failed[0]))
+	}
+	return err
+}
+
+// emit writes one group's checkpoints and remembers them once they are written.
+func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, committed []kafka.GroupOffset) error {
+	relevant := g.relevant(committed)
+	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.TopicPartition.Compare(b.TopicPartition) })
+	var translated []mirror.Checkpoint
+	for _, o := range relevant {
+		if t := g.o.Translator.Translate(o.TopicPartition, mirror.UpstreamOffset(o.Offset)); t.Known() {
+			translated = append(translated, mirror.Checkpoint{
+				Group: group, TopicPartition: g.targetName(o.TopicPartition),
+				Upstream: mirror.UpstreamOffset(o.Offset), Downstream: t.Offset, Metadata: o.Metadata,
+			})
+		}
+	}
+	g.mu.Lock()
+	due := slices.DeleteFunc(slices.Clone(translated), func(c mirror.Checkpoint) bool { return !g.mu.last.due(c) })
+	g.mu.Unlock()
+	if len(due) > 0 {
+		records := make([]kafka.Record, len(due))
+		for i, c := range due {
+			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
+		}
+		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
+			return fmt.Errorf("write checkpoints of group %s to cluster %s: %w", group, g.o.Flow.Target, err)
+		}
+	}
+	g.mu.Lock()
+	for _, c := range due {
+		g.mu.last.put(c)
+	}
+	g.mu.Unlock()
+	g.setStatus(group, func(s *GroupStatus) {
+		s.Partitions, s.Checkpoints, s.CheckpointAt, s.Reason = len(relevant), len(translated), at, ""
+		switch {
+		case len(translated) == 0:
+			s.Reason = "no offset can be translated yet"
+		case len(translated) < len(relevant):
+			s.Reason = fmt.Sprintf("%d of %s can be translated", len(translated), counted(len(relevant), "partition"))
+		}
+	})
+	return nil
+}
+
+// targetName is the partition's name on the target. A topic that came from there
+// goes by its own name.
+func (g *GroupSync) targetName(tp kafka.TopicPartition) kafka.TopicPartition {
+	if source, ok := g.o.Policy.TopicSource(tp.Topic); ok && source == g.o.Flow.Target {
+		tp.Topic = mirror.OriginalTopic(g.o.Policy, tp.Topic)
+		return tp
+	}
+	tp.Topic = g.o.Policy.RemoteTopic(g.o.Flow.Source, tp.Topic)
+	return tp
+}
+
+func (g *GroupSync) setStatus(group string, change func(*GroupStatus)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.mu.states[group]
+	s.Group, s.Followed = group, true
+	change(&s)
+	g.mu.states[group] = s
+}
+
+// Report tells how each group stands, followed or not, by name.
+func (g *GroupSync) Report() []GroupStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var report []GroupStatus
+	for _, group := range g.mu.groups {
+		s, ok := g.mu.states[group]
+		if !ok {
+			s = GroupStatus{Group: group, Followed: true, Reason: "not looked at yet"}
+		}
+		report = append(report, s)
+	}
+	for group, reason := range g.mu.skipped {
+		report = append(report, GroupStatus{Group: group, Reason: reason})
+	}
+	slices.SortFunc(report, func(a, b GroupStatus) int { return cmp.Compare(a.Group, b.Group) })
+	return report
+}

@@ -1,0 +1,95 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/offsets"
+	"heliograph/internal/telemetry"
+)
+
+// tailBackoff is how long a tail that broke waits before it begins again.
+const tailBackoff = 5 * time.Second
+
+// SyncTail follows the offset syncs topic and translates by what it has read, as
+// MirrorMaker's checkpoint task does. Before the topic is read to its end it
+// knows nothing.
+type SyncTail struct {
+	cluster    LogTailer
+	topic      kafka.TopicPartition
+	now        func() time.Time
+	conditions *Conditions
+	mu         struct {
+		sync.Mutex
+		store *offsets.SyncStore // nil until a first pass is complete
+	}
+}
+
+// NewSyncTail makes a tail of the topic on the cluster that holds the syncs; Run
+// follows it.
+func NewSyncTail(cluster LogTailer, topic string, now func() time.Time, log *slog.Logger) *SyncTail {
+	return &SyncTail{cluster: cluster, topic: kafka.TopicPartition{Topic: topic}, now: now, conditions: NewConditions(log)}
+}
+
+// Translate tells the place on the target; unknown before the syncs are read.
+func (t *SyncTail) Translate(source kafka.TopicPartition, u mirror.UpstreamOffset) offsets.Translation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.store == nil {
+		return offsets.Translation{}
+	}
+	return t.mu.store.Translate(source, u)
+}
+
+// Ready reports whether the topic was read to its end.
+func (t *SyncTail) Ready() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.store != nil
+}
+
+// Run follows the topic until ctx ends. lastOnly is true where the checkpoints
+// written before could not be read: then only the newest sync may be trusted,
+// or groups could be moved back. A tail that breaks begins again from the start,
+// and the old answers hold until the new pass is complete.
+func (t *SyncTail) Run(ctx context.Context, lastOnly bool) {
+	for ctx.Err() == nil {
+		err := t.pass(ctx, lastOnly)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			err = fmt.Errorf("read offset syncs from %s: %w", t.topic, err)
+		}
+		t.conditions.Report(t.now(), t.topic.Topic, err, slog.String(telemetry.KeyTopic, t.topic.Topic))
+		if pause(ctx, tailBackoff) != nil {
+			return
+		}
+	}
+}
+
+func (t *SyncTail) pass(ctx context.Context, lastOnly bool) error {
+	store := offsets.NewSyncStore(lastOnly)
+	apply := func(_ kafka.TopicPartition, r kafka.Record) {
+		s, err := mirror.DecodeOffsetSync(r.Key, r.Value)
+		if err != nil {
+			return // somebody else's record, or a tombstone
+		}
+		t.mu.Lock()
+		store.Apply(s)
+		t.mu.Unlock()
+	}
+	complete := func() {
+		t.mu.Lock()
+		store.ReadToEnd()
+		t.mu.store = store
+		t.mu.Unlock()
+		t.conditions.Report(t.now(), t.topic.Topic, nil, slog.String(telemetry.KeyTopic, t.topic.Topic))
+	}
+	return t.cluster.Tail(ctx, []kafka.TopicPartition{t.topic}, kafka.ReadCommitted, apply, complete)
+}
