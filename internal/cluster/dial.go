@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"heliograph/internal/kafka"
+)
+
+// A dialer opens TCP and TLS connections for both halves of the client.
+type dialer struct {
+	alias   string
+	tls     *tls.Config
+	timeout time.Duration
+	gate    *gate
+}
+
+// dialSmall is franz-go's way in.
+func (d *dialer) dialSmall(ctx context.Context, _, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	tcp, err := d.tcp(ctx, addr)
+	if err != nil || d.tls == nil {
+		return tcp, err
+	}
+	return d.secure(ctx, tcp, addr)
+}
+
+// dialBulk is the way in for data. With TLS, the ciphertext of one write or
+// read passes the kernel in large pieces instead of a record at a time.
+func (d *dialer) dialBulk(ctx context.Context, addr string) (net.Conn, *flusher, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	tcp, err := d.tcp(ctx, addr)
+	if err != nil || d.tls == nil {
+		return tcp, nil, err
+	}
+	f := &flusher{Conn: tcp, in: bufio.NewReaderSize(tcp, bulkBuffer)}
+	f.mu.out = bufio.NewWriterSize(tcp, bulkBuffer)
+	secured, err := d.secure(ctx, f, addr)
+	return secured, f, err
+}
+
+func (d *dialer) tcp(ctx context.Context, addr string) (net.Conn, error) {
+	if err := d.gate.allow("connect", d.alias, addr); err != nil {
+		return nil, err
+	}
+	var nd net.Dialer
+	tcp, err := nd.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &kafka.Error{
+			Op: "connect", Cluster: d.alias, Subject: addr, Class: kafka.ClassRetry, Err: err,
+			Hint: "check that the broker is up and reachable from here",
+		}
+	}
+	return tcp, nil
+}
+
+func (d *dialer) secure(ctx context.Context, tcp net.Conn, addr string) (net.Conn, error) {
+	cfg := d.tls.Clone()
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	cfg.ServerName = host
+	conn := tls.Client(tcp, cfg)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = tcp.Close()
+		reason, hint := explainTLS(err, time.Now())
+		return nil, &kafka.Error{
+			Op: "connect", Cluster: d.alias, Subject: addr, Class: kafka.ClassOperator,
+			Err: &tlsError{reason: reason, err: err}, Hint: hint,
+		}
+	}
+	return conn, nil
+}
+
+// tlsError says why a handshake failed in our words and keeps the cause.
+type tlsError struct {
+	reason string
+	err    error
+}
+
+func (e *tlsError) Error() string { return "TLS handshake: " + e.reason }
+func (e *tlsError) Unwrap() error { return e.err }
+
+// bulkBuffer is a few TLS records: enough to make system calls rare.
+const bulkBuffer = 64 << 10
+
+// A flusher sits between TLS and the socket. crypto/tls makes one system call
+// per 16 KiB record; a held flusher gathers them until release.
+type flusher struct {
+	net.Conn
+	in *bufio.Reader
+
+	// The reader side writes too (key updates, alerts), hence the lock. It is
+	// held during a write, as the socket itself would serialise the two.
+	mu struct {
+		sync.Mutex
+		out  *bufio.Writer
+		held bool
+	}
+}
+
+func (f *flusher) Read(p []byte) (int, error) { return f.in.Read(p) }
+
+func (f *flusher) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.mu.out.Write(p)
+	if err == nil && !f.mu.held {
+		err = f.mu.out.Flush()
+	}
+	return n, err
+}
+
+func (f *flusher) hold() {
+	f.mu.Lock()
+	f.mu.held = true
+	f.mu.Unlock()
+}
+
+func (f *flusher) flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.held = false
+	return f.mu.out.Flush()
+}
+
+var errClosed = errors.New("the connection was closed by us")
