@@ -2,8 +2,9 @@
 // topics, the filters that choose them, and the records of the bookkeeping
 // topics, byte for byte. What no other tool could observe lives elsewhere.
 //
-// It is pure: no I/O, no clock, no goroutines. Everything here is a value and
-// safe for concurrent use once made.
+// It is pure: no I/O, no clock, no goroutines, except that a backtracking
+// pattern is watched by regexp2's own timer while it works. Everything here is a
+// value and safe for concurrent use once made.
 //
 // # Names
 //

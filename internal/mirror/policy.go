@@ -162,7 +162,9 @@ func (p *defaultPolicy) IsCheckpointsTopic(topic string) bool {
 	return strings.HasSuffix(topic, p.checkpointsSuffix())
 }
 
-// IsInternalTopic applies the rule the options chose.
+// IsInternalTopic applies the rule the options chose. MirrorMaker from 4.0 on
+// looks only for the internal separator; Connect's topics and ours always end in
+// ".internal" and are never to be copied, so that end counts as well.
 func (p *defaultPolicy) IsInternalTopic(topic string) bool {
 	if strings.HasPrefix(topic, "__") || strings.HasPrefix(topic, ".") || p.IsCheckpointsTopic(topic) {
 		return true
