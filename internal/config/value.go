@@ -1,8 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +17,8 @@ type value struct {
 	Text       string   // references replaced
 	Items      []string // a real list (YAML only)
 	Origin     Origin
-	Referenced bool // holds a provider expression; Text is treated as a secret
+	Lost       []string // escapes that lost their backslash in reading
+	Referenced bool     // holds a provider expression; Text is treated as a secret
 }
 
 // view is a map of keys to values with their origins.
@@ -25,6 +29,15 @@ func (v view) putAbsent(key string, val value) {
 	if _, ok := v[key]; !ok {
 		v[key] = val
 	}
+}
+
+// ordered are the keys in the file's order, so that problems come in one order.
+func (v view) ordered() []string {
+	keys := slices.Collect(maps.Keys(v))
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(v[a].Origin.Line, v[b].Origin.Line), cmp.Compare(v[a].Origin.Column, v[b].Origin.Column), cmp.Compare(a, b))
+	})
+	return keys
 }
 
 // trim takes off what Java's String.trim takes off.

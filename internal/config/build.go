@@ -1,0 +1,342 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// builder turns resolved views into the typed model.
+type builder struct {
+	*report
+	resolver
+	aliases []mirror.ClusterAlias
+}
+
+// reader reads typed values of a view and keeps what it read, for Effective.
+// Values that cannot be read were refused when their keys were checked; here
+// they count as absent.
+type reader struct {
+	view
+	keys     *catalogue
+	settings map[string]Setting
+}
+
+func (r *reader) note(key, shown string, at Origin) {
+	r.settings[key] = Setting{Key: key, Value: shown, Origin: at}
+}
+
+// get returns the value of a key that the file holds.
+func (r *reader) get(key string) (value, bool) {
+	val, ok := r.view[key]
+	return val, ok
+}
+
+func (r *reader) text(key, def string) string {
+	if val, ok := r.get(key); ok && trim(val.Text) != "" {
+		r.note(key, val.shown(r.keys.secret(key)), val.Origin)
+		return trim(val.Text)
+	}
+	r.note(key, def, Origin{})
+	return def
+}
+
+// choice reads one of several words, in the spelling of the list.
+func (r *reader) choice(key, def string, values ...string) string {
+	if val, ok := r.get(key); ok {
+		for _, v := range values {
+			if strings.EqualFold(v, trim(val.Text)) {
+				r.note(key, v, val.Origin)
+				return v
+			}
+		}
+	}
+	r.note(key, def, Origin{})
+	return def
+}
+
+func (r *reader) boolean(key string, def bool) bool {
+	text := "false"
+	if def {
+		text = "true"
+	}
+	return r.choice(key, text, "true", "false") == "true"
+}
+
+func (r *reader) integer(key string, bits int, def int64) int64 {
+	if val, ok := r.get(key); ok {
+		if n, ok := val.integer(bits); ok {
+			r.note(key, trim(val.Raw), val.Origin)
+			return n
+		}
+	}
+	r.note(key, itoa(def), Origin{})
+	return def
+}
+
+func (r *reader) factor(key string, def int16) int16 {
+	return int16(r.integer(key, 16, int64(def)))
+}
+
+// every reads a pair of keys: <name>.enabled and <name>.interval.seconds.
+func (r *reader) every(name string, on bool, seconds int64) Every {
+	enabled := r.boolean(name+".enabled", on)
+	key := name + ".interval.seconds"
+	val, set := r.get(key)
+	if _, ok := val.integer(64); !ok {
+		set = false
+	}
+	n := r.integer(key, 64, seconds)
+	if !enabled || n <= 0 || n > int64(1<<63-1)/int64(time.Second) {
+		return Every{Set: set}
+	}
+	return Every{Interval: time.Duration(n) * time.Second, Set: set}
+}
+
+// items reads a list; old is the key's former name, used where the new one is silent.
+func (r *reader) items(key, old, def string) []string {
+	for _, k := range []string{key, old} {
+		if val, ok := r.get(k); ok && k != "" {
+			list := val.list()
+			shown := val.shown(false)
+			if val.Items != nil {
+				shown = strings.Join(list, ", ")
+			}
+			r.note(key, shown, val.Origin)
+			return list
+		}
+	}
+	r.note(key, def, Origin{})
+	return mirror.SplitList(def)
+}
+
+func (r *reader) patterns(key, old, def string) mirror.Patterns {
+	p, err := mirror.CompilePatterns(r.items(key, old, def))
+	if err != nil {
+		return mirror.Patterns{} // refused when the key was checked
+	}
+	return p
+}
+
+// flow builds one flow.
+func (b *builder) flow(p pair) Flow {
+	conn, worker := b.connector(p.id, sourceConnector), b.worker(p.id)
+	r := &reader{view: conn, keys: b.keys, settings: map[string]Setting{}}
+	f := Flow{ID: p.id}
+	f.Enabled = r.boolean("enabled", false)
+	if p.enabled {
+		f.Enabled = true
+	}
+	b.naming(&f, r)
+	b.filters(&f, r)
+	f.Topics = Topics{
+		Refresh:            r.every("refresh.topics", true, 5),
+		SyncConfigs:        r.every("sync.topic.configs", true, 60),
+		SyncACLs:           r.every("sync.topic.acls", true, 60),
+		ReplicationFactor:  r.factor("replication.factor", 2),
+		DefaultsFromSource: r.choice("use.defaults.from", "target", "source", "target") == "source",
+		HoldDeletions:      holdDeletions(r),
+	}
+	f.Heartbeats = Heartbeats{Every: r.every("emit.heartbeats", true, 1), ReplicationFactor: r.factor("heartbeats.topic.replication.factor", 3)}
+	if !p.heartbeats {
+		f.Heartbeats.Every.Interval = 0
+	}
+	f.OffsetSyncs = OffsetSyncs{
+		Enabled:           r.boolean("emit.offset-syncs.enabled", true),
+		OnSource:          r.choice("offset-syncs.topic.location", "source", "source", "target") == "source",
+		LagMax:            r.integer("offset.lag.max", 64, 100),
+		ReplicationFactor: r.factor("offset-syncs.topic.replication.factor", 3),
+	}
+	f.Checkpoints = Checkpoints{
+		Emit:              r.every("emit.checkpoints", true, 10),
+		RefreshGroups:     r.every("refresh.groups", true, 10),
+		SyncGroups:        r.every("sync.group.offsets", false, 10),
+		ReplicationFactor: r.factor("checkpoints.topic.replication.factor", 3),
+	}
+	if !f.OffsetSyncs.Enabled {
+		f.Checkpoints.Emit.Interval = 0
+	}
+	if !f.Checkpoints.Emit.On() {
+		f.Checkpoints.SyncGroups.Interval = 0
+	}
+	if val, ok := r.get("tasks.max"); ok {
+		if n, ok := val.integer(32); ok {
+			f.TasksMax = Opt[int32]{Value: int32(n), Set: true}
+		}
+	}
+	b.positions(&f, r, worker)
+	b.data(&f, r)
+	b.clients(&f, conn, worker, r)
+	if val, ok := b.raw[p.id.String()+".heliograph.rate.bytes.per.second"]; ok {
+		f.BytesPerSecond = rate(val)
+		r.note("heliograph.rate.bytes.per.second", trim(val.Raw), val.Origin)
+	}
+	f.effective = sortedSettings(r.settings)
+	return f
+}
+
+// rate reads a cap; zero is none.
+func rate(val value) int64 {
+	n, err := parseSize(val.Text)
+	if err != nil { // "unlimited", or refused when the key was checked
+		return 0
+	}
+	return n
+}
+
+func holdDeletions(r *reader) time.Duration {
+	const key = "heliograph.retention.hold.hours"
+	if val, ok := r.get(key); ok && strings.EqualFold(trim(val.Text), "off") {
+		r.note(key, "off", val.Origin)
+		return 0
+	}
+	const century = 100 * 365 * 24
+	return time.Duration(min(r.integer(key, 64, 24), century)) * time.Hour
+}
+
+func (b *builder) filters(f *Flow, r *reader) {
+	exclude := mirror.DefaultTopicsExclude4
+	if f.Naming.Baseline {
+		exclude = mirror.DefaultTopicsExclude39
+	}
+	f.Selection = mirror.TopicSelection{
+		Policy: f.Policy,
+		Filter: mirror.TopicFilter{
+			Include: r.patterns("topics", "", mirror.DefaultTopics),
+			Exclude: r.patterns("topics.exclude", "topics.blacklist", exclude),
+		},
+		Target:              f.ID.Target,
+		ReplicateHeartbeats: r.boolean("heartbeats.replication.enabled", true),
+	}
+	f.Groups = mirror.GroupFilter{
+		Include: r.patterns("groups", "", mirror.DefaultGroups),
+		Exclude: r.patterns("groups.exclude", "groups.blacklist", mirror.DefaultGroupsExclude),
+	}
+	f.Configs = mirror.ConfigFilter{
+		Exclude: r.patterns("config.properties.exclude", "config.properties.blacklist", mirror.DefaultConfigPropertiesExclude),
+	}
+}
+
+// positions reads the keys of the worker that say where positions are kept.
+func (b *builder) positions(f *Flow, r *reader, worker view) {
+	w := &reader{view: worker, keys: b.keys, settings: map[string]Setting{}}
+	f.Positions = Positions{
+		GroupID:           w.text("group.id", string(f.ID.Source)+"-mm2"),
+		Topic:             w.text("offset.storage.topic", "mm2-offsets."+string(f.ID.Source)+".internal"),
+		Partitions:        int32(w.integer("offset.storage.partitions", 32, 25)),
+		ReplicationFactor: w.factor("offset.storage.replication.factor", 3),
+		TopicConfigs:      map[string]string{},
+		Commit:            Every{Interval: 5 * time.Second},
+		Missing: MissingPosition(r.choice("heliograph.missing.position", string(MissingPark),
+			string(MissingPark), string(MissingScan), string(MissingEnd), string(MissingStart))),
+	}
+	if val, ok := r.get("offsets.storage.topic"); ok && trim(val.Text) != "" {
+		f.Positions.Topic = trim(val.Text)
+		w.note("offset.storage.topic", val.Raw, val.Origin)
+	}
+	storage := worker.under("offset.storage.")
+	for _, name := range storage.ordered() {
+		val := storage[name]
+		switch name {
+		case "topic", "partitions", "replication.factor":
+		case "cleanup.policy":
+			b.warnf(val.Origin, "remove it", "ignored: the positions topic is always compacted")
+		default:
+			f.Positions.TopicConfigs[name] = trim(val.Text)
+			w.note("offset.storage."+name, val.Raw, val.Origin)
+		}
+	}
+	if d := worker.millis("offset.flush.interval.ms"); d.Set && d.Value > 0 {
+		f.Positions.Commit = Every{Interval: d.Value, Set: true}
+		w.note("offset.flush.interval.ms", trim(worker["offset.flush.interval.ms"].Raw), worker["offset.flush.interval.ms"].Origin)
+	} else {
+		w.note("offset.flush.interval.ms", "5000", Origin{})
+	}
+	f.ExactlyOnce = ExactlyOnce(w.choice("exactly.once.source.support", string(ExactlyOnceDisabled),
+		string(ExactlyOnceDisabled), string(ExactlyOncePreparing), string(ExactlyOnceEnabled)))
+	for key, s := range w.settings {
+		s.Key = "worker." + key
+		r.settings[s.Key] = s
+	}
+}
+
+// data reads what the source consumer and the record producer say of copying.
+func (b *builder) data(f *Flow, r *reader) {
+	consumer := connectorClient(r.view, "source", "consumer")
+	producer := recordProducer(b.worker(f.ID), r.view)
+	f.Data = Data{
+		FetchMaxBytes:     consumer.int32("fetch.max.bytes"),
+		PartitionMaxBytes: consumer.int32("max.partition.fetch.bytes"),
+		FetchMinBytes:     consumer.int32("fetch.min.bytes"),
+		FetchMaxWait:      consumer.millis("fetch.max.wait.ms"),
+		MaxRequestBytes:   producer.int32("max.request.size"),
+		BatchBytes:        producer.int32("batch.size"),
+		Linger:            producer.millis("linger.ms"),
+		RequestTimeout:    producer.millis("request.timeout.ms"),
+		StartAtLatest:     strings.EqualFold(consumer.word("auto.offset.reset"), "latest"),
+	}
+	if strings.EqualFold(consumer.word("isolation.level"), "read_committed") {
+		f.Data.Isolation = kafka.ReadCommitted
+	}
+	if codec := strings.ToLower(producer.word("compression.type")); slices.Contains([]string{"none", "gzip", "snappy", "lz4", "zstd"}, codec) {
+		f.Data.Compression = Opt[string]{Value: codec, Set: true}
+	}
+	def := PoisonStop
+	if strings.EqualFold(r.word("errors.tolerance"), "all") {
+		def = PoisonSkipAndRecord
+	}
+	f.Data.Poison = Poison(r.choice("heliograph.poison", string(def), string(PoisonStop), string(PoisonSkipAndRecord)))
+}
+
+// clients builds the settings of every role, and notes the tuning that each got.
+func (b *builder) clients(f *Flow, conn, worker view, r *reader) {
+	roles := []struct {
+		name string
+		kind Roles
+		view view
+		to   *Client
+	}{
+		{"source.consumer", RoleConsumer, connectorClient(conn, "source", "consumer"), &f.Clients.SourceConsumer},
+		{"source.admin", RoleAdmin, connectorClient(conn, "source", "admin"), &f.Clients.SourceAdmin},
+		{"source.producer", RoleProducer, connectorClient(conn, "source", "producer"), &f.Clients.SourceProducer},
+		{"target.consumer", RoleConsumer, connectorClient(conn, "target", "consumer"), &f.Clients.TargetConsumer},
+		{"target.admin", RoleAdmin, connectorClient(conn, "target", "admin"), &f.Clients.TargetAdmin},
+		{"target.producer", RoleProducer, connectorClient(conn, "target", "producer"), &f.Clients.TargetProducer},
+		{"record.producer", RoleProducer, recordProducer(worker, conn), &f.Clients.RecordProducer},
+		{"worker", everyRole, workerClient(worker), &f.Clients.Worker},
+	}
+	for _, role := range roles {
+		owner := Origin{}
+		if val, ok := role.view["security.protocol"]; ok {
+			owner = val.Origin
+		}
+		*role.to = b.client(role.view, owner)
+		for key, val := range role.view {
+			k := b.keys.clients[key]
+			applied := k != nil && k.Effect == Honoured && k.Roles&role.kind != 0
+			if isConnectionKey(key) || applied && !(role.name == "worker" && val.Origin.IsDefault()) {
+				r.note(role.name+"."+key, val.shown(b.keys.secret(key)), val.Origin)
+			}
+		}
+	}
+}
+
+func (b *builder) client(v view, owner Origin) Client {
+	return Client{
+		Connection:         b.connection(v, owner),
+		ClientID:           v.word("client.id"),
+		Rack:               v.word("client.rack"),
+		RequestTimeout:     v.millis("request.timeout.ms"),
+		MetadataMaxAge:     v.millis("metadata.max.age.ms"),
+		MaxIdle:            v.millis("connections.max.idle.ms"),
+		ReconnectBackoff:   v.millis("reconnect.backoff.ms"),
+		ReconnectMax:       v.millis("reconnect.backoff.max.ms"),
+		RetryBackoff:       v.millis("retry.backoff.ms"),
+		SetupTimeout:       v.millis("socket.connection.setup.timeout.ms"),
+		SendBufferBytes:    v.int32("send.buffer.bytes"),
+		ReceiveBufferBytes: v.int32("receive.buffer.bytes"),
+	}
+}
