@@ -50,7 +50,7 @@ const maxDecompressed = 256 << 20
 var errTooLarge = errors.New("unfolds to more than a batch may hold")
 
 // The pools hold codecs between batches, because a new one costs more than a
-// small batch; they never hold data.
+// small batch. Nothing that one batch left in them reaches the next.
 var (
 	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 	gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
@@ -151,7 +151,7 @@ func decompress(dst []byte, c Codec, src []byte, magic int8, limit int) ([]byte,
 		r := gzipReaders.Get().(*gzip.Reader)
 		defer gzipReaders.Put(r)
 		if err = r.Reset(bytes.NewReader(src)); err == nil {
-			dst, err = readAll(dst, r, limit)
+			dst, err = readAll(dst, r, len(src), limit)
 		}
 	case CodecSnappy:
 		dst, err = readSnappy(dst, src, limit)
@@ -163,7 +163,7 @@ func decompress(dst []byte, c Codec, src []byte, magic int8, limit int) ([]byte,
 		} else {
 			r.Reset(bytes.NewReader(src))
 		}
-		dst, err = readAll(dst, r, limit)
+		dst, err = readAll(dst, r, len(src), limit)
 	case CodecZstd:
 		r := zstdReaders.Get().(*zstd.Decoder)
 		defer zstdReaders.Put(r)
@@ -183,9 +183,12 @@ func decompress(dst []byte, c Codec, src []byte, magic int8, limit int) ([]byte,
 	return dst, nil
 }
 
-// readAll appends what r gives to dst, and stops soon after limit bytes.
-func readAll(dst []byte, r io.Reader, limit int) ([]byte, error) {
+// readAll appends what r unfolds of size bytes to dst, and stops soon after
+// limit bytes. It first makes room for what records usually unfold to.
+func readAll(dst []byte, r io.Reader, size, limit int) ([]byte, error) {
+	const usualRatio = 3
 	start := len(dst)
+	dst = slices.Grow(dst, min(size, limit/usualRatio)*usualRatio)
 	for len(dst)-start <= limit {
 		if len(dst) == cap(dst) {
 			dst = slices.Grow(dst, max(512, len(dst)))

@@ -3,7 +3,8 @@
 // and rewrites those few that cannot.
 //
 // It is not a client: no I/O, no clock, no goroutines. Its only shared state are
-// tables and the sync.Pools of codecs and scratch memory, which hold no data.
+// tables and the sync.Pools of codecs and scratch memory, which carry nothing
+// from one call to the next.
 //
 // The walk, for one partition of a fetch answer:
 //

@@ -75,7 +75,7 @@ func readSnappyBlock(dst, block []byte, limit int) ([]byte, error) {
 		return dst, err
 	case n > limit:
 		return dst, errTooLarge
-	case n > len(block)*snappyRatio:
+	case n/snappyRatio > len(block):
 		return dst, fmt.Errorf("a block of %d bytes claims to hold %d", len(block), n)
 	}
 	at := len(dst)

@@ -72,7 +72,7 @@ func merge(dst []byte, batches [][]byte) ([]byte, error) {
 			return dst, fmt.Errorf("batch %d of %d: %w", i, len(batches), err)
 		}
 	}
-	if dst, err = compress(dst, m.codec, memory.b); err != nil {
+	if dst, err = compress(dst, m.codec, memory.b); err != nil { // without a codec, memory is empty
 		return dst, err
 	}
 	m.header.Attributes |= int16(m.codec)

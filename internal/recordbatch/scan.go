@@ -16,7 +16,9 @@ const (
 // nothing until it meets garbage.
 //
 // Brokers cut an answer at a byte limit, so a last batch that is not whole ends
-// the walk without an error.
+// the walk without an error. A length that is damaged but possible looks the
+// same; brokers send at least one whole batch if there is any, so an answer with
+// bytes and without a batch is not regular.
 type Scanner struct {
 	rest []byte
 	pos  int   // where rest begins, for errors
