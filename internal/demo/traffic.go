@@ -32,6 +32,17 @@ func (d *Demo) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// Start is Run beside the caller. The returned function ends the traffic and waits.
+func (d *Demo) Start(ctx context.Context) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { return d.Run(ctx) })
+	return func() error {
+		cancel()
+		return g.Wait()
+	}
+}
+
 func (d *Demo) write(ctx context.Context) error {
 	cl, err := d.client("demo-shop")
 	if err != nil {

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"heliograph/internal/config"
+)
+
+// load reads and resolves a file. Its problems are in the deployment; the error
+// is about the file itself.
+func load(path string, strict bool) (*config.Deployment, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, exit(exitFile, fmt.Errorf("%s: %w", path, err))
+	}
+	return config.Load(config.Source{
+		Name: path, Bytes: data, Strict: strict,
+		ReadFile: os.ReadFile, ReadDir: listDir, LookupEnv: os.LookupEnv,
+	}), nil
+}
+
+func listDir(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// loadSound is load for verbs that cannot work with a file that has errors. It
+// prints all problems if there is one among them.
+func (g *globals) loadSound(path string, strict bool) (*config.Deployment, error) {
+	dep, err := load(path, strict)
+	if err != nil {
+		return nil, err
+	}
+	if dep.Err() == nil {
+		return dep, nil
+	}
+	if g.Output == "json" {
+		if err := g.writeJSON(map[string]any{"file": path, "ok": false, "problems": dep.Problems}); err != nil {
+			return nil, err
+		}
+		return nil, exitSaid(exitFile)
+	}
+	var b strings.Builder
+	writeProblems(&b, dep.Problems)
+	fmt.Fprintf(&b, "%s: %s; nothing was contacted\n", path, countProblems(dep.Problems))
+	if _, err := fmt.Fprint(g.Err, b.String()); err != nil {
+		return nil, err
+	}
+	return nil, exitSaid(exitFile)
+}
+
+// writeProblems lists problems one a line, as compilers do: file:line: severity: key: text.
+func writeProblems(b *strings.Builder, problems config.Problems) {
+	for _, p := range problems {
+		b.WriteString(p.String())
+		b.WriteByte('\n')
+	}
+}
+
+func countProblems(ps config.Problems) string {
+	var parts []string
+	if n := ps.Count(config.Error); n > 0 {
+		parts = append(parts, plural(n, "error"))
+	}
+	if n := ps.Count(config.Warning); n > 0 {
+		parts = append(parts, plural(n, "warning"))
+	}
+	if len(parts) == 0 {
+		return "no problems"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heliograph/internal/daemon"
+	"heliograph/internal/mirror"
+)
+
+// stopWithin is the default bound of a stop.
+const stopWithin = 30 * time.Second
+
+// runOptions is run's command line.
+type runOptions struct {
+	File       string
+	Clusters   []string
+	Strict     bool
+	Admin      string
+	PProf      bool
+	LogLevel   string
+	StopWithin time.Duration
+}
+
+func newRun(g *globals) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run FILE [--clusters TARGET ...]",
+		Short: "Replicate what the file says until SIGTERM or Ctrl-C",
+		Long: `run replicates what a MirrorMaker 2 file (or its YAML form) says, until SIGTERM
+or SIGINT. It then finishes what it has read, writes its last positions and
+exits 0; a second signal ends it at once.
+
+A cluster that cannot be reached is waited for; other flows run. The log goes to
+standard error: text with a progress line on a terminal, JSON lines elsewhere.
+
+` + exitHelp,
+		Example: `  heliograph run mm2.properties
+  heliograph run mm2.properties --clusters B C     only the flows into B and C
+  heliograph run mm2.properties --admin-address 127.0.0.1:8080`,
+		Args: fileArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.File = args[0]
+			return runRun(cmd, g, o)
+		},
+	}
+	f := cmd.Flags()
+	clustersFlag(cmd, &o.Clusters)
+	strictFlag(cmd, &o.Strict)
+	f.StringVar(&o.Admin, "admin-address", "", "host:port of /metrics and /healthz, or off (default: the file's heliograph.metrics.address)")
+	f.BoolVar(&o.PProf, "pprof", false, "also serve /debug/pprof/ there")
+	f.DurationVar(&o.StopWithin, "stop-within", stopWithin, "how long a stop may take")
+	logLevelFlag(cmd, &o.LogLevel)
+	return cmd
+}
+
+func clustersFlag(cmd *cobra.Command, to *[]string) {
+	cmd.Flags().StringArrayVar(to, "clusters", nil, "only the flows into these clusters; takes all words up to the next option")
+}
+
+func strictFlag(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "strict", false, "refuse the file for unknown and misplaced keys too")
+}
+
+func logLevelFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "log-level", "info", "debug, info, warn or error")
+	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+}
+
+func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
+	s, err := g.newSession(o.LogLevel)
+	if err != nil {
+		return err
+	}
+	dep, err := g.loadSound(o.File, o.Strict)
+	if err != nil {
+		return err
+	}
+	return endOf(s.serve(cmd.Context(), dep, serveOptions{
+		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin,
+	}))
+}
+
+// endOf turns a session's end into the verb's exit code.
+func endOf(end stopped) error {
+	switch {
+	case end.err == nil:
+		return nil
+	case errors.Is(end.err, errStartup):
+		return exit(exitFile, end.err)
+	case errors.Is(end.err, daemon.ErrStopBound):
+		return exit(exitFailed, fmt.Errorf("%w; the next start finds its place again", end.err))
+	}
+	return exit(exitFailed, end.err)
+}
+
+func aliases(names []string) []mirror.ClusterAlias {
+	out := make([]mirror.ClusterAlias, len(names))
+	for i, n := range names {
+		out[i] = mirror.ClusterAlias(n)
+	}
+	return out
+}

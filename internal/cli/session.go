@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"heliograph/internal/config"
+	"heliograph/internal/daemon"
+	"heliograph/internal/flow"
+	"heliograph/internal/mirror"
+	"heliograph/internal/telemetry"
+)
+
+const (
+	drawEvery = time.Second // the progress line of a terminal
+	logEvery  = time.Minute // the progress line of a log
+)
+
+// session is a process that replicates until it is told to stop: its log, its
+// progress line, its signals. run, demo and connect-mirror-maker share it.
+type session struct {
+	g      *globals
+	log    *slog.Logger
+	flush  func()
+	screen *screen // nil unless the log goes to a terminal
+	meter  meter
+	// view draws the terminal's status; the progress line unless a verb has more to show.
+	view func(r *reading, flows []flow.Status) string
+}
+
+// serveOptions is what a session runs with.
+type serveOptions struct {
+	Targets    []mirror.ClusterAlias
+	Admin      string // address that the command line names; "" takes the file's, "off" is none
+	PProf      bool
+	StopWithin time.Duration
+	// AwaitTargets and FirstErrorStops are MirrorMaker's manners.
+	AwaitTargets    time.Duration
+	FirstErrorStops bool
+}
+
+// newSession sets up logging to the error stream: text with a progress line on a
+// terminal, JSON lines elsewhere, unless --output says otherwise.
+func (g *globals) newSession(level string) (*session, error) {
+	l, err := telemetry.ParseLogLevel(level)
+	if err != nil {
+		return nil, err
+	}
+	terminal := telemetry.IsTerminal(g.Err)
+	s := &session{g: g, view: func(r *reading, _ []flow.Status) string { return r.String() }}
+	o := telemetry.LogOptions{
+		Format: telemetry.LogFormat(g.Output), Level: l,
+		Terminal: terminal, Color: telemetry.WantsColor(terminal, g.Getenv),
+	}
+	w := g.Err
+	if f, ok := g.Err.(*os.File); ok && terminal && g.Output != "json" && g.Getenv("TERM") != "dumb" {
+		s.screen = &screen{out: f, width: func() int {
+			w, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // file descriptors are small
+			if err != nil {
+				return 0
+			}
+			return w
+		}}
+		w = s.screen
+	}
+	s.log, s.flush = telemetry.NewLogger(w, o)
+	return s, nil
+}
+
+// stopped says how a session ended.
+type stopped struct {
+	signal os.Signal // nil if no signal ended it
+	err    error
+}
+
+// errStartup marks errors from before the flows were started.
+var errStartup = errors.New("not started")
+
+// serve runs a deployment until a signal comes, and drains. A second signal ends
+// the process at once: the first one gives the signals their default meaning back.
+func (s *session) serve(ctx context.Context, dep *config.Deployment, o serveOptions) stopped {
+	defer s.flush()
+	s.logProblems(dep.Problems)
+	termCtx, stopTerm := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stopTerm()
+	intCtx, stopInt := signal.NotifyContext(termCtx, syscall.SIGINT)
+	defer stopInt()
+	defer context.AfterFunc(intCtx, func() { stopTerm(); stopInt() })()
+
+	d, release, err := s.open(intCtx, dep, o)
+	if err == nil {
+		defer release()
+		err = d.Run(intCtx)
+	}
+	if s.screen != nil {
+		s.screen.show("")
+	}
+	end := stopped{err: err}
+	switch {
+	case termCtx.Err() != nil:
+		end.signal = syscall.SIGTERM
+	case intCtx.Err() != nil:
+		end.signal = syscall.SIGINT
+	}
+	if err == nil {
+		s.log.Info("stopped: everything is settled")
+	}
+	return end
+}
+
+// open makes the daemon and its HTTP server.
+func (s *session) open(ctx context.Context, dep *config.Deployment, o serveOptions) (*daemon.Daemon, func(), error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	place, err := daemon.TakeInstance(dep, host, os.TempDir())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errStartup, err)
+	}
+	every := logEvery
+	if s.screen != nil {
+		every = drawEvery
+	}
+	d, err := daemon.New(dep, daemon.Options{
+		Targets: o.Targets, Host: place.Name, Log: s.log, StopWithin: o.StopWithin,
+		FirstErrorStops: o.FirstErrorStops, Watch: s.watch, WatchEvery: every,
+	})
+	if err != nil {
+		place.Release()
+		return nil, nil, fmt.Errorf("%w: %w", errStartup, err)
+	}
+	err = s.listen(ctx, d, dep.Process, o)
+	if err == nil && o.AwaitTargets > 0 {
+		err = d.AwaitTargets(ctx, o.AwaitTargets)
+	}
+	if err != nil {
+		d.Close()
+		place.Release()
+		return nil, nil, fmt.Errorf("%w: %w", errStartup, err)
+	}
+	for _, id := range d.Flows() {
+		s.log.Info("flow starts", telemetry.KeyFlow, id.String())
+	}
+	return d, place.Release, nil
+}
+
+// listen opens the admin server. An address from the command line must work; one
+// from the file, which several instances may share, only should.
+func (s *session) listen(ctx context.Context, d *daemon.Daemon, p config.Process, o serveOptions) error {
+	address := o.Admin
+	if address == "" {
+		address = p.MetricsAddress
+	}
+	if address == "" || address == "off" {
+		return nil
+	}
+	bound, err := d.Listen(ctx, address, o.PProf, s.g.build())
+	switch {
+	case err == nil:
+		s.log.Info("metrics and health are served", telemetry.KeyAddress, bound)
+		return nil
+	case o.Admin == "":
+		s.log.Warn("no metrics and health: the address cannot be used", telemetry.KeyError, err,
+			telemetry.KeyHint, "set heliograph.metrics.address or --admin-address")
+		return nil
+	}
+	return err
+}
+
+// watch shows progress: on a terminal in place, in a log now and then.
+func (s *session) watch(now time.Time, flows []flow.Status) {
+	r := s.meter.read(now, flows)
+	if s.screen != nil {
+		s.screen.show(s.view(&r, flows))
+		return
+	}
+	s.log.Info("progress",
+		"running_flows", r.Running, "flows", r.Flows, "topics", r.Topics, "partitions", r.Partitions,
+		"parked", r.Parked, "records", r.Records, "bytes", r.Bytes,
+		"records_per_second", int64(r.RecordsPerSecond), "bytes_per_second", int64(r.BytesPerSecond),
+		"lag_records", r.LagRecords, "lag_seconds", r.LagSeconds, "catch_up_seconds", int64(r.CatchUp.Seconds()))
+}
+
+// logProblems repeats the remarks about a file that is run all the same.
+func (s *session) logProblems(problems config.Problems) {
+	for _, p := range problems {
+		if p.Severity == config.Warning {
+			s.log.Warn("remark on the file", telemetry.KeyFile, place(p), "key", p.Key,
+				telemetry.KeyReason, p.Message, telemetry.KeyHint, p.Hint)
+		}
+	}
+}
+
+// place is where a problem stands: file:line.
+func place(p config.Problem) string { return config.Origin{File: p.File, Line: p.Line}.String() }
