@@ -66,24 +66,25 @@ func (c *Cluster) createScramUsers(ctx context.Context) error {
 	if !slices.ContainsFunc(c.opts.Listeners, Protocol.sasl) || !c.release.atLeast(2, 7) {
 		return nil
 	}
-	var upserts []kadm.UpsertSCRAM
-	for _, user := range slices.Sorted(maps.Keys(c.opts.Users)) {
-		for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} {
-			upserts = append(upserts, kadm.UpsertSCRAM{User: user, Mechanism: mechanism, Iterations: 4096, Password: c.opts.Users[user]})
-		}
-	}
 	cl, err := c.Open()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	altered, err := kadm.NewClient(cl).AlterUserSCRAMs(ctx, nil, upserts)
-	if err != nil {
-		return fmt.Errorf("create scram users: %w", err)
-	}
-	for _, a := range altered {
-		if a.Err != nil {
-			return fmt.Errorf("create scram user %s: %w", a.User, a.Err)
+	// A request that names a user twice is refused, also for two mechanisms.
+	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} {
+		var upserts []kadm.UpsertSCRAM
+		for _, user := range slices.Sorted(maps.Keys(c.opts.Users)) {
+			upserts = append(upserts, kadm.UpsertSCRAM{User: user, Mechanism: mechanism, Iterations: 4096, Password: c.opts.Users[user]})
+		}
+		altered, err := kadm.NewClient(cl).AlterUserSCRAMs(ctx, nil, upserts)
+		if err != nil {
+			return fmt.Errorf("create scram users: %w", err)
+		}
+		for _, a := range altered {
+			if a.Err != nil {
+				return fmt.Errorf("create scram user %s: %w", a.User, a.Err)
+			}
 		}
 	}
 	return nil
