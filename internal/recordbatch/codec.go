@@ -57,7 +57,7 @@ var (
 	lz4Writers  = sync.Pool{New: func() any { return newLz4Writer() }}
 	lz4Readers  = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 	zstdWriters = sync.Pool{New: func() any { return newZstdWriter() }}
-	zstdReaders = sync.Pool{New: func() any { return newZstdReader() }}
+	zstdReaders = sync.Pool{New: func() any { return newZstdReader(maxDecompressed) }}
 	scratches   = sync.Pool{New: func() any { return new(scratch) }}
 )
 
@@ -95,8 +95,8 @@ func newZstdWriter() *zstd.Encoder {
 	return w
 }
 
-func newZstdReader() *zstd.Decoder {
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxDecompressed))
+func newZstdReader(limit uint64) *zstd.Decoder {
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(limit))
 	if err != nil {
 		panic(fmt.Sprintf("recordbatch: zstd options: %v", err))
 	}

@@ -9,14 +9,17 @@
 // The walk, for one partition of a fetch answer:
 //
 //	filter.Reset(aborted)
-//	for s := NewScanner(records); s.Next(&b); {
-//		if filter.Aborted(&b) { skip }            // every batch, also control batches
+//	s := NewScanner(records)
+//	for s.Next(&b) {
+//		if filter.Aborted(&b) { skip }             // every batch, also control batches
 //		switch Judge(&b, from, target) {
-//		case Drop:            skip, advance to b.NextOffset()
+//		case Drop:            skip
 //		case Forward:         b.Bytes              // as it is
-//		case Recode, Decode: Rewrite(&b, …)        // new bytes and an offset map
+//		case Recode, Decode:  Rewrite(&b, …)       // new bytes and an offset map
 //		}
+//		from = b.NextOffset()
 //	}
+//	s.Err()                                        // garbage; a cut-off end is none
 //	Merge small ones; Seal each with its sequence; produce.
 //
 // # Layout of a batch (magic 2)
