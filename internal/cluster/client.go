@@ -124,7 +124,7 @@ type watched struct {
 func (w watched) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
 	s, first, err := w.Mechanism.Authenticate(ctx, host)
 	if err != nil {
-		w.gate.failed(err)
+		w.gate.failed(kafka.CodeNone, err)
 		return nil, nil, err
 	}
 	return watchedSession{s, w.gate}, first, nil

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -25,10 +27,32 @@ func (d *dialer) dialSmall(ctx context.Context, _, addr string) (net.Conn, error
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	tcp, err := d.tcp(ctx, addr)
-	if err != nil || d.tls == nil {
-		return tcp, err
+	if err != nil {
+		return nil, err
+	}
+	if d.tls == nil {
+		return &sniffer{Conn: tcp, dialer: d, addr: addr}, nil
 	}
 	return d.secure(ctx, tcp, addr)
+}
+
+// A sniffer recognises a TLS listener behind a plain connection by the alert it
+// answers with, for franz-go, whose own error names no address.
+type sniffer struct {
+	net.Conn
+	dialer *dialer
+	addr   string
+	seen   atomic.Bool
+}
+
+func (s *sniffer) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	if n > 1 && !s.seen.Swap(true) && p[0] == 0x15 && p[1] == 0x03 {
+		return 0, &kafka.Error{
+			Op: "connect", Cluster: s.dialer.alias, Subject: s.addr, Class: kafka.ClassOperator, Err: errSpeaksTLS,
+		}
+	}
+	return n, err
 }
 
 // dialBulk is the way in for data. With TLS, the ciphertext of one write or
@@ -87,7 +111,15 @@ type tlsError struct {
 }
 
 func (e *tlsError) Error() string { return "TLS handshake: " + e.reason }
-func (e *tlsError) Unwrap() error { return e.err }
+
+// Unwrap hides an end of stream: franz-go would put a guess of its own in the
+// place of our reason.
+func (e *tlsError) Unwrap() error {
+	if errors.Is(e.err, io.EOF) {
+		return nil
+	}
+	return e.err
+}
 
 // bulkBuffer is a few TLS records: enough to make system calls rare.
 const bulkBuffer = 64 << 10

@@ -44,6 +44,8 @@ func (c *Client) fail(op, subject string, err error) error {
 		if inner.Cluster == out.Cluster && inner.Op == op && inner.Subject == subject {
 			return inner
 		}
+		// What franz-go wrapped around our own dial errors says nothing new.
+		out.Err = inner
 		return out
 	}
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
@@ -51,7 +53,7 @@ func (c *Client) fail(op, subject string, err error) error {
 		out.Err = nil
 		if isLoginCode(out.Code) {
 			out.Class = kafka.ClassOperator
-			c.gate.failed(out)
+			c.gate.failed(out.Code, errors.New(strings.TrimRight(ke.Description, ".")))
 		}
 		return out
 	}
@@ -116,11 +118,13 @@ func isReset(err error) bool {
 	return ok && op.Op == "read" && !op.Timeout()
 }
 
+var errSpeaksTLS = errors.New("the listener speaks TLS; set security.protocol to SSL or SASL_SSL")
+
 // errNotKafka explains the first bytes of something that is no Kafka answer.
 func errNotKafka(size uint32, limit int32) error {
 	switch {
 	case size>>16 == 0x1503: // a TLS alert record
-		return errors.New("the listener speaks TLS; set security.protocol to SSL or SASL_SSL")
+		return errSpeaksTLS
 	case size == 0x48545450: // "HTTP"
 		return errors.New("the listener speaks HTTP, not Kafka")
 	}

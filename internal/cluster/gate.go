@@ -28,7 +28,8 @@ type gate struct {
 		sync.Mutex
 		failures int
 		until    time.Time
-		last     error
+		code     kafka.Code
+		last     string
 	}
 }
 
@@ -45,13 +46,15 @@ func (g *gate) allow(op, cluster, subject string) error {
 	}
 	return &kafka.Error{
 		Op: op, Cluster: cluster, Subject: subject, Class: kafka.ClassOperator,
-		Code: kafka.CodeOf(g.mu.last),
-		Err:  fmt.Errorf("held back after a refused login: %w", g.mu.last),
-		Hint: fmt.Sprintf("the next login is tried in %s", left.Round(time.Second)),
+		Code: g.mu.code,
+		Err:  fmt.Errorf("held back after a refused login: %s", g.mu.last),
+		Hint: fmt.Sprintf("check the credentials; the next login is tried in %s", left.Round(time.Second)),
 	}
 }
 
-func (g *gate) failed(err error) {
+// failed notes a refusal. cause must not name what the login was wanted for, or
+// each request's refusal would count as news.
+func (g *gate) failed(code kafka.Code, cause error) {
 	g.stats.loginFailures.Add(1)
 	g.mu.Lock()
 	// Connections that were on their way when the pause began are one failure.
@@ -60,20 +63,20 @@ func (g *gate) failed(err error) {
 		pause := min(firstLoginPause<<min(g.mu.failures-1, 10), maxLoginPause)
 		g.mu.until = time.Now().Add(pause)
 	}
-	news := g.mu.last == nil || g.mu.last.Error() != err.Error()
-	g.mu.last = err
+	news := g.mu.last != cause.Error()
+	g.mu.code, g.mu.last = code, cause.Error()
 	g.mu.Unlock()
 	if news {
-		g.log.Error("login refused", "err", err)
+		g.log.Error("login refused", "code", code.String(), "err", cause)
 	} else {
-		g.log.Debug("login refused again", "err", err)
+		g.log.Debug("login refused again", "code", code.String(), "err", cause)
 	}
 }
 
 func (g *gate) passed() {
 	g.mu.Lock()
 	again := g.mu.failures > 0
-	g.mu.failures, g.mu.until, g.mu.last = 0, time.Time{}, nil
+	g.mu.failures, g.mu.until, g.mu.last = 0, time.Time{}, ""
 	g.mu.Unlock()
 	if again {
 		g.log.Info("login accepted again")

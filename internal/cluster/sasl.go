@@ -24,11 +24,13 @@ func (l *link) login(ctx context.Context) error {
 		return nil
 	}
 	err := l.authenticate(ctx, mechanism)
-	switch {
-	case err == nil:
+	if err == nil {
 		l.client.gate.passed()
-	case isLoginCode(kafka.CodeOf(err)) || isLocalLogin(err):
-		l.client.gate.failed(err)
+		return nil
+	}
+	var refused *kafka.Error
+	if errors.As(err, &refused) && ctx.Err() == nil {
+		l.client.gate.failed(refused.Code, refused.Err)
 	}
 	return err
 }
@@ -39,7 +41,7 @@ func (l *link) authenticate(ctx context.Context, mechanism sasl.Mechanism) error
 	}
 	session, message, err := mechanism.Authenticate(ctx, l.addr)
 	if err != nil {
-		return &localLoginError{l.loginError(kafka.CodeNone, err)}
+		return l.loginError(kafka.CodeNone, err)
 	}
 	for range maxLoginSteps {
 		sent := time.Now()
@@ -50,7 +52,7 @@ func (l *link) authenticate(ctx context.Context, mechanism sasl.Mechanism) error
 		l.bound(sent, resp.SessionLifetimeMillis)
 		done, next, err := session.Challenge(resp.SASLAuthBytes)
 		if err != nil {
-			return &localLoginError{l.loginError(kafka.CodeNone, err)}
+			return l.loginError(kafka.CodeNone, err)
 		}
 		// A mechanism may have a last message that has an answer of no interest.
 		if done && len(next) > 0 {
@@ -109,8 +111,7 @@ func (l *link) exchange(message []byte) (*kmsg.SASLAuthenticateResponse, error) 
 	return resp, nil
 }
 
-// bound notes when the login ends. Half a second is kept for the new link in
-// any case, so that a very short life does not dial in a circle.
+// bound notes when the login ends and when the next link should take over.
 func (l *link) bound(from time.Time, lifetimeMillis int64) {
 	if lifetimeMillis <= 0 {
 		return
@@ -120,21 +121,11 @@ func (l *link) bound(from time.Time, lifetimeMillis int64) {
 	l.reauth = from.Add(time.Duration(float64(life) * reauthAt))
 }
 
+// loginError is a refused login, or one that failed on our side: no token, no
+// ticket, a server signature that does not fit. Broken connections are neither.
 func (l *link) loginError(code kafka.Code, cause error) *kafka.Error {
 	return &kafka.Error{
 		Op: "log in", Cluster: l.client.opts.Alias, Subject: l.addr, Code: code,
 		Class: kafka.ClassOperator, Err: cause, Hint: hints[code],
 	}
-}
-
-// localLoginError is a login that failed on our side: no token, no ticket, a
-// server signature that does not fit.
-type localLoginError struct{ err *kafka.Error }
-
-func (e *localLoginError) Error() string { return e.err.Error() }
-func (e *localLoginError) Unwrap() error { return e.err }
-
-func isLocalLogin(err error) bool {
-	_, ok := errors.AsType[*localLoginError](err)
-	return ok
 }
