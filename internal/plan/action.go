@@ -54,11 +54,13 @@ type Change struct {
 
 // String writes the change as name: old -> new.
 func (c Change) String() string {
-	to := c.New
-	if c.Delete {
-		to = "the target's default"
+	switch {
+	case c.Delete:
+		return fmt.Sprintf("%s: %s -> the target's default", c.Name, orUnset(c.Old))
+	case c.Old == c.New:
+		return fmt.Sprintf("%s: %s, now set on the topic", c.Name, orUnset(c.Old))
 	}
-	return fmt.Sprintf("%s: %s -> %s", c.Name, orUnset(c.Old), to)
+	return fmt.Sprintf("%s: %s -> %s", c.Name, orUnset(c.Old), orUnset(c.New))
 }
 
 // Wire is the change as the admin request takes it.

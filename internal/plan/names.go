@@ -61,3 +61,19 @@ func (n *nameCheck) claim(source, remote string) (reason, hint string) {
 // fold is the name as Kafka's metrics write it. Two topics whose folds are equal
 // cannot be created beside each other.
 func fold(name string) string { return strings.ReplaceAll(name, ".", "_") }
+
+// InternalNames are the names on a flow's target that hold books, with what they
+// are: no remote topic may take one.
+func InternalNames(flow mirror.FlowID, policy mirror.ReplicationPolicy) map[string]string {
+	return map[string]string{
+		mirror.PositionsTopic(flow.Source):      "the positions of flows from " + string(flow.Source),
+		mirror.OffsetRunsTopic(flow.Source):     "the offset map of flows from " + string(flow.Source),
+		mirror.ConnectConfigsTopic(flow.Source): "MirrorMaker's configurations",
+		mirror.ConnectStatusTopic(flow.Source):  "MirrorMaker's states",
+		mirror.LossesTopic:                      "the loss ledger",
+		policy.HeartbeatsTopic():                "the target's own heartbeats",
+		policy.CheckpointsTopic(flow.Source):    "the checkpoints of flows from " + string(flow.Source),
+		policy.OffsetSyncsTopic(flow.Source):    "offset syncs of flows from " + string(flow.Source),
+		policy.OffsetSyncsTopic(flow.Target):    "offset syncs of flows to " + string(flow.Target),
+	}
+}

@@ -245,8 +245,10 @@ func (s *TopicSync) announce(ctx context.Context, m plan.Matched) {
 // and the target topics that changed with the partition count each should have.
 func (s *TopicSync) apply(ctx context.Context, now time.Time, m *plan.Matched, target []plan.Topic) (map[string]plan.Park, map[string]int32, error) {
 	d := s.o.Desired
+	var young map[string]bool
 	if missing := m.Missing(); len(missing) > 0 {
-		if err := s.describeMissing(ctx, m, missing); err != nil {
+		var err error
+		if young, err = s.describeMissing(ctx, m, missing); err != nil {
 			return nil, nil, err
 		}
 		d.Known = s.known(ctx, target)
@@ -257,11 +259,15 @@ func (s *TopicSync) apply(ctx context.Context, now time.Time, m *plan.Matched, t
 	for _, a := range plan.Topics(*m, d) {
 		switch a := a.(type) {
 		case plan.CreateTopic:
-			create = append(create, a)
+			if !young[a.Source] {
+				create = append(create, a)
+			}
 		case plan.AddPartitions:
 			grow = append(grow, a)
 		case plan.Park:
-			parked[a.Topic] = a
+			if !young[a.Topic] {
+				parked[a.Topic] = a
+			}
 		}
 	}
 	changed := map[string]int32{}
@@ -273,20 +279,23 @@ func (s *TopicSync) apply(ctx context.Context, now time.Time, m *plan.Matched, t
 	return parked, changed, err
 }
 
-// describeMissing fills in the settings of the sources of missing copies.
-func (s *TopicSync) describeMissing(ctx context.Context, m *plan.Matched, missing []string) error {
+// describeMissing fills in the settings of the sources of missing copies. Topics
+// whose settings will be there in a moment, because not every broker has heard
+// of the topic, are young: they wait for the next round.
+func (s *TopicSync) describeMissing(ctx context.Context, m *plan.Matched, missing []string) (young map[string]bool, err error) {
 	configs := map[string]kafka.TopicConfigs{}
-	err := describeInto(ctx, s.source, s.o.SourceBudget, missing, configs)
-	if err != nil {
-		return fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Desired.Flow.Source, err)
+	if err := describeInto(ctx, s.source, s.o.SourceBudget, missing, configs); err != nil {
+		return nil, fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Desired.Flow.Source, err)
 	}
+	young = map[string]bool{}
 	for i := range m.Pairs {
 		p := &m.Pairs[i]
 		if c, ok := configs[p.Source.Name]; ok && !p.Exists {
 			p.Source.Configs, p.Source.ConfigsErr = c.Entries, c.Err
+			young[p.Source.Name] = c.Err != nil && heals(c.Err)
 		}
 	}
-	return nil
+	return young, nil
 }
 
 func describeInto(ctx context.Context, d Describer, budget *Budget, names []string, into map[string]kafka.TopicConfigs) error {
