@@ -38,7 +38,7 @@ const patience = 30 * time.Second
 // The scripts have these commands beside the usual ones:
 //
 //	code N PROGRAM ARG ...   run, and fail unless the exit code is N
-//	cluster NAME [BROKERS]   start an embedded cluster; $NAME is its address
+//	cluster NAME [BROKERS]   start an embedded cluster; $NAME is its first broker, $NAMEx its second
 //	expand FILE              replace $NAME in a file by the variable's value
 //	topic NAME TOPIC PARTITIONS [RECORDS]
 //	contents NAME FILE       write every topic with its end offsets to a file
@@ -86,7 +86,9 @@ func scriptCluster(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(brokers), kfake.ClusterID("id-of-"+args[0]))
 	ts.Check(err)
 	ts.Defer(c.Close)
-	ts.Setenv(args[0], c.ListenAddrs()[0])
+	for i, address := range c.ListenAddrs() {
+		ts.Setenv(args[0]+strings.Repeat("x", i), address)
+	}
 }
 
 func scriptClient(ts *testscript.TestScript, name string) (*kgo.Client, context.Context) {

@@ -70,7 +70,11 @@ func New(dep *config.Deployment, o Options) (*Daemon, error) {
 			d.closeClients()
 			return nil, fmt.Errorf("flow %s: %w", f.ID, err)
 		}
-		d.slots = append(d.slots, &slot{spec: specOf(f), deps: deps, log: deps.Log})
+		spec := specOf(f)
+		d.slots = append(d.slots, &slot{
+			id: f.ID, target: deps.Target, log: deps.Log,
+			fresh: func() runner { return flow.New(spec, deps) },
+		})
 	}
 	return d, nil
 }
@@ -122,8 +126,8 @@ func (d *Daemon) AwaitTargets(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
 	for _, s := range d.slots {
-		if err := reach(ctx, s.deps.Target); err != nil {
-			return fmt.Errorf("target cluster %s cannot be reached: %w", s.spec.ID.Target, err)
+		if err := reach(ctx, s.target); err != nil {
+			return fmt.Errorf("target cluster %s cannot be reached: %w", s.id.Target, err)
 		}
 	}
 	return nil
@@ -261,7 +265,7 @@ func (d *Daemon) unfinished() []string {
 	var names []string
 	for _, s := range d.slots {
 		if !s.finished() {
-			names = append(names, s.spec.ID.String())
+			names = append(names, s.id.String())
 		}
 	}
 	return names
@@ -277,7 +281,7 @@ func (d *Daemon) closeClients() {
 func (d *Daemon) Flows() []mirror.FlowID {
 	ids := make([]mirror.FlowID, len(d.slots))
 	for i, s := range d.slots {
-		ids[i] = s.spec.ID
+		ids[i] = s.id
 	}
 	return ids
 }

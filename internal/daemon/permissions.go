@@ -69,7 +69,7 @@ func (a *asker) note(on mirror.ClusterAlias, resource, operations, use string, a
 // probe notes a permission by the error of a request that needs it.
 func (a *asker) probe(on mirror.ClusterAlias, resource, operations, use string, err error) {
 	switch code := kafka.CodeOf(err); {
-	case err == nil:
+	case err == nil, code == kafka.CodeGroupIDNotFound: // who may not look is not told that there is none
 		a.note(on, resource, operations, use, Granted, "")
 	case isRefusal(code):
 		a.note(on, resource, operations, use, Missing, code.String())

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"heliograph/internal/cluster"
 	"heliograph/internal/flow"
+	"heliograph/internal/mirror"
 	"heliograph/internal/telemetry"
 )
 
@@ -22,19 +24,26 @@ const (
 // errEnded is the error of a flow that returned without being asked to.
 var errEnded = errors.New("the flow ended by itself")
 
+// runner is a flow as the daemon sees it.
+type runner interface {
+	Run(ctx context.Context) error
+	Status() flow.Status
+}
+
 // slot is the place of one flow. A flow that broke is replaced in it by a fresh
 // one after a pause.
 type slot struct {
-	spec flow.Spec
-	deps flow.Deps
-	log  *slog.Logger
+	id     mirror.FlowID
+	fresh  func() runner
+	target *cluster.Client
+	log    *slog.Logger
 
 	mu struct {
 		sync.Mutex
-		flow    *flow.Flow // nil while pausing
-		err     error      // why the last one broke
-		since   time.Time  // of the break
-		again   time.Time  // when the next one starts
+		flow    runner    // nil while pausing
+		err     error     // why the last one broke
+		since   time.Time // of the break
+		again   time.Time // when the next one starts
 		stopped bool
 	}
 }
@@ -53,7 +62,7 @@ func (s *slot) run(ctx context.Context, once bool) error {
 		}
 		s.log.Error("flow broke", telemetry.KeyError, err)
 		if once {
-			return s.stop(fmt.Errorf("flow %s: %w", s.spec.ID, err))
+			return s.stop(fmt.Errorf("flow %s: %w", s.id, err))
 		}
 		if time.Since(began) > settled {
 			pause = firstRestart
@@ -68,8 +77,8 @@ func (s *slot) run(ctx context.Context, once bool) error {
 	}
 }
 
-func (s *slot) start() *flow.Flow {
-	f := flow.New(s.spec, s.deps)
+func (s *slot) start() runner {
+	f := s.fresh()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.flow = f
@@ -113,9 +122,9 @@ func (s *slot) status() flow.Status {
 		return f.Status()
 	case err != nil:
 		return flow.Status{
-			ID: s.spec.ID, State: flow.Failed, Since: since,
+			ID: s.id, State: flow.Failed, Since: since,
 			Reason: fmt.Sprintf("%v; next start at %s", err, again.Format(time.TimeOnly)),
 		}
 	}
-	return flow.Status{ID: s.spec.ID, State: flow.Starting}
+	return flow.Status{ID: s.id, State: flow.Starting}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"heliograph/internal/cluster"
@@ -218,10 +217,10 @@ func (s *Survey) findFactors(v *visitor, f *config.Flow) {
 	}
 }
 
-// originOf is where a flow's setting was written.
+// originOf is where a flow's setting, or its worker's, was written.
 func originOf(f *config.Flow, key string) config.Origin {
 	for _, e := range f.Effective() {
-		if e.Key == key || strings.HasSuffix(e.Key, "."+key) {
+		if e.Key == key || e.Key == "worker."+key {
 			return e.Origin
 		}
 	}
