@@ -37,6 +37,8 @@ type fakeCluster struct {
 	// fail answers an operation ("create topic", "describe configs", …) on a
 	// subject, or with "" on all, with an error.
 	fail map[string]map[string]error
+	// lacks are settings that this cluster's brokers do not know.
+	lacks map[string]bool
 	// hide is how many listings show nothing after a topic is made; hidden counts them down.
 	hide, hidden int
 }
@@ -151,6 +153,9 @@ func (c *fakeCluster) TopicConfigs(_ context.Context, names ...string) (map[stri
 		}
 		var list []kafka.ConfigEntry
 		for _, n := range slices.Sorted(maps.Keys(configDefaults)) {
+			if c.lacks[n] {
+				continue
+			}
 			e := kafka.ConfigEntry{Name: n, Value: configDefaults[n], Source: kafka.ConfigDefault}
 			if v, ok := t.overrides[n]; ok {
 				e.Value, e.Source = v, kafka.ConfigTopic
@@ -345,21 +350,24 @@ func (c *fakeCluster) ReadRecords(_ context.Context, tp kafka.TopicPartition, fr
 	return nil
 }
 
-// Tail ends with what "tail" fails with, once its end is reached.
-func (c *fakeCluster) Tail(ctx context.Context, tps []kafka.TopicPartition, _ kafka.Isolation, fn func(kafka.TopicPartition, kafka.Record), caughtUp func()) error {
-	next, first := 0, true
+// Tail follows one partition. It ends with what "tail" fails with.
+func (c *fakeCluster) Tail(ctx context.Context, starts map[kafka.TopicPartition]int64, _ kafka.Isolation, fn func(kafka.TopicPartition, kafka.Record) error, caughtUp func()) error {
+	tp := slices.Collect(maps.Keys(starts))[0]
+	next, first := starts[tp], true
 	for {
 		c.mu.Lock()
-		records, grown := slices.Clone(c.logs[tps[0]][next:]), c.grown
-		err := c.called("tail", tps[0].String())
+		records, grown := slices.Clone(c.logs[tp][next:]), c.grown
+		err := c.called("tail", tp.String())
 		c.mu.Unlock()
 		if err != nil {
 			return err
 		}
 		for _, r := range records {
-			fn(tps[0], r)
+			if err := fn(tp, r); err != nil {
+				return err
+			}
 		}
-		next += len(records)
+		next += int64(len(records))
 		if first {
 			caughtUp()
 			first = false

@@ -490,3 +490,23 @@ func TestGroupThatCannotBeDescribedIsLeftAlone(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+func TestOffsetsThatCannotBeReadNowFailTheRoundOnly(t *testing.T) {
+	r := newGroupRig(t, nil)
+	r.syncs(orders, [2]int64{50, 50})
+	r.group("away", map[kafka.TopicPartition]int64{orders: 50})
+	r.group("here", map[kafka.TopicPartition]int64{orders: 50})
+	must(t, r.sync.Discover(t.Context(), r.now))
+	r.source.failing("fetch offsets", "away", kafka.CodeCoordinatorLoadInProgress)
+	err := r.sync.Emit(t.Context(), r.now)
+	if err == nil || err.Error() != "read offsets of 1 group on cluster A: COORDINATOR_LOAD_IN_PROGRESS" {
+		t.Errorf("error %v", err)
+	}
+	r.wantCheckpoints(t, "here A.orders-0 50->50 m")
+	if why := r.status("away").Why(); why != "its offsets cannot be read: COORDINATOR_LOAD_IN_PROGRESS" {
+		t.Errorf("away: %q", why)
+	}
+	if strings.Contains(r.log.text(), "level=WARN") {
+		t.Errorf("warned of what heals:\n%s", r.log.text())
+	}
+}

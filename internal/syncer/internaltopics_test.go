@@ -66,6 +66,16 @@ func TestFactorThatDoesNotFitNamesTheOneThatDoes(t *testing.T) {
 	}
 }
 
+func TestFactorIsExplainedWithoutTheBrokersToo(t *testing.T) {
+	c, _, s := newInternalRig(targetTopics(3)[:1])
+	c.brokers = 0
+	err := s.RunOnce(t.Context(), start)
+	want := "create topic mm2-offsets.A.internal on cluster B: INVALID_REPLICATION_FACTOR (set offset.storage.replication.factor to at most the number of brokers)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestPositionsThatWouldBeDeletedAreRefused(t *testing.T) {
 	for policy, refused := range map[string]bool{"compact": false, "delete": true, "compact,delete": true} {
 		c, _, s := newInternalRig(targetTopics(1))

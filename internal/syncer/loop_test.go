@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +16,15 @@ type loopRig struct {
 	loop   *Loop
 	began  time.Time
 	rounds []time.Duration
-	err    error
 	takes  time.Duration
+	err    atomic.Value // outcome
 }
+
+// outcome is what a round returns.
+type outcome struct{ err error }
+
+// answers makes the rounds from now on return err.
+func (r *loopRig) answers(err error) { r.err.Store(outcome{err}) }
 
 func (r *loopRig) options(random float64) LoopOptions {
 	return LoopOptions{Log: r.log.logger(), Now: time.Now, Random: func() float64 { return random }}
@@ -28,7 +35,8 @@ func (r *loopRig) run(ctx context.Context, now time.Time) error {
 	if r.takes > 0 {
 		_ = pause(ctx, r.takes)
 	}
-	return r.err
+	o, _ := r.err.Load().(outcome)
+	return o.err
 }
 
 // during runs the loop until do returns.
@@ -89,7 +97,8 @@ func TestIntervalBeginsWhenTheRoundEnds(t *testing.T) {
 
 func TestLoopTellsHowItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &loopRig{err: errors.New("no answer")}
+		r := &loopRig{}
+		r.answers(errors.New("no answer"))
 		r.during(t, 0.5, func() {
 			s := r.loop.Status()
 			if s.Name != "topics" || s.Every != 10*time.Second || s.Err != "no answer" || !s.LastRun.Equal(r.began) || !s.NextRun.Equal(r.began.Add(10*time.Second)) {
@@ -101,7 +110,8 @@ func TestLoopTellsHowItIs(t *testing.T) {
 
 func TestTroubleIsSaidOnceThenNowAndThenThenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &loopRig{err: errors.New("no answer")}
+		r := &loopRig{}
+		r.answers(errors.New("no answer"))
 		r.during(t, 0.5, func() {
 			after(9 * time.Minute)
 			if n := r.log.matching("not done"); n != 1 {
@@ -111,12 +121,12 @@ func TestTroubleIsSaidOnceThenNowAndThenThenOver(t *testing.T) {
 			if n := r.log.matching("still not done", "no answer"); n != 1 {
 				t.Errorf("%d reminders in eleven minutes, want 1:\n%s", n, r.log.text())
 			}
-			r.err = errors.New("another answer")
+			r.answers(errors.New("another answer"))
 			after(time.Minute)
 			if n := r.log.matching("another answer"); n != 1 {
 				t.Errorf("the change said %d times:\n%s", n, r.log.text())
 			}
-			r.err = nil
+			r.answers(nil)
 			after(time.Minute)
 			if n := r.log.matching("recovered", "job=topics"); n != 1 {
 				t.Errorf("recovery said %d times:\n%s", n, r.log.text())
@@ -127,7 +137,8 @@ func TestTroubleIsSaidOnceThenNowAndThenThenOver(t *testing.T) {
 
 func TestStoppedLoopSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &loopRig{takes: time.Minute, err: errors.New("stopped")}
+		r := &loopRig{takes: time.Minute}
+		r.answers(errors.New("stopped"))
 		r.during(t, 0.5, func() {})
 		if r.log.text() != "" {
 			t.Errorf("said %s", r.log.text())

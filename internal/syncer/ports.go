@@ -83,10 +83,11 @@ type LogReader interface {
 	ReadRecords(ctx context.Context, tp kafka.TopicPartition, from, to int64, iso kafka.Isolation, fn func(kafka.Record) error) error
 }
 
-// LogTailer follows partitions from their start. caughtUp is called once, when
-// the ends seen at the beginning are reached.
+// LogTailer follows partitions from the given offsets on, for ever. caughtUp is
+// called once, when what was there at the beginning has been passed.
 type LogTailer interface {
-	Tail(ctx context.Context, tps []kafka.TopicPartition, iso kafka.Isolation, fn func(kafka.TopicPartition, kafka.Record), caughtUp func()) error
+	ListOffsets(ctx context.Context, tps []kafka.TopicPartition, at kafka.OffsetAt, iso kafka.Isolation) map[kafka.TopicPartition]kafka.PartitionOffset
+	Tail(ctx context.Context, starts map[kafka.TopicPartition]int64, iso kafka.Isolation, fn func(kafka.TopicPartition, kafka.Record) error, caughtUp func()) error
 }
 
 // Translator says where on the target a group goes on reading that has committed

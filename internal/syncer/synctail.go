@@ -74,15 +74,20 @@ func (t *SyncTail) Run(ctx context.Context, lastOnly bool) {
 }
 
 func (t *SyncTail) pass(ctx context.Context, lastOnly bool) error {
+	first := t.cluster.ListOffsets(ctx, []kafka.TopicPartition{t.topic}, kafka.Earliest, kafka.ReadCommitted)[t.topic]
+	if first.Err != nil {
+		return first.Err
+	}
 	store := offsets.NewSyncStore(lastOnly)
-	apply := func(_ kafka.TopicPartition, r kafka.Record) {
+	apply := func(_ kafka.TopicPartition, r kafka.Record) error {
 		s, err := mirror.DecodeOffsetSync(r.Key, r.Value)
 		if err != nil {
-			return // somebody else's record, or a tombstone
+			return nil // somebody else's record, or a tombstone
 		}
 		t.mu.Lock()
 		store.Apply(s)
 		t.mu.Unlock()
+		return nil
 	}
 	complete := func() {
 		t.mu.Lock()
@@ -91,5 +96,5 @@ func (t *SyncTail) pass(ctx context.Context, lastOnly bool) error {
 		t.mu.Unlock()
 		t.conditions.Report(t.now(), t.topic.Topic, nil, slog.String(telemetry.KeyTopic, t.topic.Topic))
 	}
-	return t.cluster.Tail(ctx, []kafka.TopicPartition{t.topic}, kafka.ReadCommitted, apply, complete)
+	return t.cluster.Tail(ctx, map[kafka.TopicPartition]int64{t.topic: first.Offset}, kafka.ReadCommitted, apply, complete)
 }

@@ -396,3 +396,28 @@ func TestCancelledRoundStops(t *testing.T) {
 		t.Error("a cancelled round did its work")
 	}
 }
+
+func TestSettingsTheTargetDoesNotKnowAreLeftOut(t *testing.T) {
+	r := newTopicRig(t, nil)
+	r.source.topic("orders", 1, map[string]string{"retention.ms": "5", "cleanup.policy": "compact"})
+	r.target.topic("other", 1, nil)
+	r.target.lacks = map[string]bool{"retention.ms": true}
+	r.round(t, start)
+	if diff := cmp.Diff(map[string]string{"cleanup.policy": "compact"}, r.target.topics["A.orders"].overrides); diff != "" {
+		t.Errorf("settings at creation (-want +got):\n%s", diff)
+	}
+	if n := r.log.matching("topic created", "the target does not know retention.ms"); n != 1 {
+		t.Errorf("said %d times, want once:\n%s", n, r.log.text())
+	}
+}
+
+func TestGrowthThatSomebodyElseDidIsNoTrouble(t *testing.T) {
+	r := newTopicRig(t, nil)
+	r.source.topic("orders", 2, nil)
+	r.target.topic("A.orders", 1, nil)
+	r.target.failing("create partitions", "A.orders", kafka.CodeInvalidPartitions)
+	synctest.Test(t, func(t *testing.T) { r.round(t, start) })
+	if s := r.sync.Report().Topics[0]; s.State != TopicReplicated {
+		t.Errorf("status %+v", s)
+	}
+}
