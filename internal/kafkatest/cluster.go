@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,9 +140,7 @@ func withDefaults(o ClusterOptions) ClusterOptions {
 		o.JVM = quickJVM
 	}
 	users := map[string]string{adminUser: adminPassword}
-	for name, password := range o.Users {
-		users[name] = password
-	}
+	maps.Copy(users, o.Users)
 	o.Users = users
 	return o
 }

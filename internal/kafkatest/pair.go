@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// RequireEnv, set to anything, turns missing tools (Java, Maven) from a skipped
+// RequireEnv names a variable that, set to anything, turns missing tools (Java, Maven) from a skipped
 // test into a failed one. CI sets CI, which does the same.
 const RequireEnv = "HELIOGRAPH_REQUIRE_KAFKA"
 

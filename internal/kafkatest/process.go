@@ -16,6 +16,9 @@ import (
 	"time"
 )
 
+// errEnded is the end of a process that reported no failure.
+var errEnded = errors.New("exit status 0")
+
 // stopPatience is how long Stop waits for a process that was asked to end.
 const stopPatience = 30 * time.Second
 
@@ -97,6 +100,9 @@ var spawner struct {
 
 func (p *Process) reap() {
 	err := p.cmd.Wait()
+	if err == nil {
+		err = errEnded
+	}
 	p.mu.Lock()
 	p.mu.err = err
 	p.mu.Unlock()
@@ -244,7 +250,7 @@ func (p *Process) Tail(lines int) string {
 func (p *Process) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return fmt.Errorf("%s ended: %v\n%s", p.name, p.mu.err, p.Tail(30))
+	return fmt.Errorf("%s ended: %w\n%s", p.name, p.mu.err, p.Tail(30))
 }
 
 func lastLines(s string, n int) string {
