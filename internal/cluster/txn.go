@@ -11,11 +11,14 @@ import (
 )
 
 // InitProducerID takes over a transactional id: it raises the id's epoch, which
-// fences older owners at the coordinator, and aborts what they left open.
+// fences older owners at the coordinator, and aborts what they left open. An
+// empty id asks for a plain idempotent producer instead.
 func (c *Client) InitProducerID(ctx context.Context, txnID string, timeout time.Duration) (kafka.ProducerID, error) {
 	const op = "take over transactional id"
 	req := kmsg.NewPtrInitProducerIDRequest()
-	req.TransactionalID = kmsg.StringPtr(txnID)
+	if txnID != "" {
+		req.TransactionalID = kmsg.StringPtr(txnID)
+	}
 	req.TransactionTimeoutMillis = int32(timeout.Milliseconds())
 	resp, err := req.RequestWith(ctx, c.kgo)
 	if err != nil {

@@ -174,6 +174,13 @@ func (k *Keeper) Owned() []int32 {
 	return lanes
 }
 
+// Owns reports whether a lane is owned here.
+func (k *Keeper) Owns(lane int32) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lanes[lane] != nil
+}
+
 // Fence is the weakest rung in use, empty while no lane has partitions.
 func (k *Keeper) Fence() Fence {
 	k.mu.Lock()

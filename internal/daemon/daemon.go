@@ -100,7 +100,7 @@ func joinAliases(aliases []mirror.ClusterAlias) string {
 
 func (d *Daemon) deps(f *config.Flow, brakes brakes) (flow.Deps, error) {
 	log := d.log.With(telemetry.KeyFlow, f.ID.String())
-	deps := flow.Deps{Brakes: brakes.of(f.ID), Log: log, Host: d.opts.Host}
+	deps := flow.Deps{Budget: d.budget, Brakes: brakes.of(f.ID), Log: log, Host: d.opts.Host}
 	source, target := Sides(f)
 	for _, s := range []struct {
 		side Side

@@ -104,6 +104,9 @@ type DataSpec struct {
 // flows; the flow closes none of them.
 type Deps struct {
 	Source, Target *cluster.Client
+	// Budget bounds the process's memory for record data. The source client
+	// takes from it.
+	Budget *replicate.Budget
 	// Brakes are the caps above this flow's own: the process's and the clusters'.
 	Brakes []*replicate.Brake
 	Log    *slog.Logger

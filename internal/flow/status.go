@@ -1,10 +1,14 @@
 package flow
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
+	"heliograph/internal/replicate"
+	"heliograph/internal/syncer"
 )
 
 // State is where a flow stands, as an operator sees it.
@@ -59,7 +63,9 @@ type PartitionStatus struct {
 
 	Records, Bytes, Batches int64 // acknowledged by the target since start
 	Rewritten, Dropped      int64 // batches
-	SkippedRecords          int64 // given up by policy, or lost at the source
+	// ForeignOffsets are target offsets that others wrote between ours.
+	ForeignOffsets int64
+	SkippedRecords int64 // given up by policy, or lost at the source
 	// LatencyMillis is the last acknowledged batch's age at its acknowledgement.
 	LatencyMillis    int64
 	LatencyMin       int64
@@ -109,6 +115,88 @@ func (s *Status) Parked() int {
 		if s.Partitions[i].State == "parked" {
 			n++
 		}
+	}
+	return n
+}
+
+// Status tells how the flow is now.
+func (f *Flow) Status() Status {
+	f.mu.Lock()
+	s := Status{ID: f.spec.ID, State: f.mu.state, Reason: f.mu.reason, Since: f.mu.since}
+	p := f.mu.parts
+	f.mu.Unlock()
+	for _, l := range p.loops {
+		s.Jobs = append(s.Jobs, JobStatus(l.Status()))
+	}
+	if p.heartbeats != nil {
+		s.HeartbeatAt = p.heartbeats.Last()
+	}
+	if p.acls != nil {
+		s.jobInactive("acls", p.acls.Report().Inactive)
+	}
+	if p.task == nil {
+		return s
+	}
+	s.Lanes, s.Fence = len(p.keeper.Owned()), string(p.keeper.Fence())
+	s.Topics = len(p.topics.Report().Topics)
+	for _, t := range p.task.Snapshot() {
+		s.Partitions = append(s.Partitions, partitionStatus(t))
+	}
+	slices.SortFunc(s.Partitions, func(a, b PartitionStatus) int { return a.Source.Compare(b.Source) })
+	if p.groups != nil {
+		for _, g := range p.groups.Report() {
+			s.Groups = append(s.Groups, GroupStatus{Group: g.Group, Synced: g.Synced, Reason: g.Why()})
+		}
+	}
+	s.ThrottledFor = f.source.Stats().FetchThrottle + f.target.Stats().ProduceThrottle
+	if s.State == Running {
+		s.State, s.Reason = f.health(&s, p)
+	}
+	return s
+}
+
+// jobInactive notes why a job does nothing.
+func (s *Status) jobInactive(name, why string) {
+	for i := range s.Jobs {
+		if s.Jobs[i].Name == name && s.Jobs[i].Err == "" {
+			s.Jobs[i].Err = why
+		}
+	}
+}
+
+// health tells a flow that runs from one that runs with trouble.
+func (f *Flow) health(s *Status, p parts) (State, string) {
+	if p.groupErr != nil && s.Lanes == 0 {
+		return Waiting, "lane group: " + p.groupErr.Error()
+	}
+	if n := s.Parked(); n > 0 {
+		return Degraded, fmt.Sprintf("%d of %d partitions are parked", n, len(s.Partitions))
+	}
+	for _, t := range p.topics.Report().Topics {
+		if t.State == syncer.TopicParked {
+			return Degraded, fmt.Sprintf("topic %s is parked: %s", t.Source, t.Reason)
+		}
+	}
+	return Running, ""
+}
+
+func partitionStatus(t replicate.TrackStatus) PartitionStatus {
+	return PartitionStatus{
+		Source: t.Source, Target: t.Target, Lane: t.Lane, State: string(t.State), Reason: t.Reason,
+		Next: t.Position, Written: t.Write, SourceEnd: t.End, SourceStart: t.Start,
+		LagRecords: t.LagRecords, LagSeconds: t.LagSeconds,
+		Records: t.Records, Bytes: t.Bytes, Batches: t.Batches, Rewritten: t.Rewritten, Dropped: t.Dropped,
+		ForeignOffsets: t.Foreign, SkippedRecords: t.Skipped,
+		LatencyMillis: t.LatencyMillis.Last, LatencyMin: t.LatencyMillis.Min, LatencyMax: t.LatencyMillis.Max, LatencyAvg: t.LatencyMillis.Avg(),
+		RecordAgeMillis: t.RecordAge.Last, RecordAgeMin: t.RecordAge.Min, RecordAgeMax: t.RecordAge.Max, RecordAgeAvg: t.RecordAge.Avg(),
+		LastAckedAt: t.AckedAt, OffsetSyncReason: t.Syncs, OffsetSyncs: sum(t.Syncs),
+	}
+}
+
+func sum(counts map[string]int64) int64 {
+	var n int64
+	for _, c := range counts {
+		n += c
 	}
 	return n
 }

@@ -2,7 +2,6 @@ package replicate
 
 import (
 	"context"
-	"fmt"
 	"sync"
 )
 
@@ -36,13 +35,11 @@ func (b *Budget) Used() int64 {
 }
 
 // Acquire takes n bytes, waiting until they are free. A request larger than the
-// whole budget is refused, since it could never be met.
+// whole budget is met when nothing else is held: one batch larger than the
+// budget must not stop its partition for ever.
 func (b *Budget) Acquire(ctx context.Context, n int) error {
-	if int64(n) > b.size {
-		return fmt.Errorf("a fetch answer of %d bytes does not fit the memory budget of %d bytes (raise heliograph.memory.bytes)", n, b.size)
-	}
 	b.mu.Lock()
-	if len(b.waiters) == 0 && b.used+int64(n) <= b.size {
+	if len(b.waiters) == 0 && b.fitsLocked(int64(n)) {
 		b.used += int64(n)
 		b.mu.Unlock()
 		return nil
@@ -91,8 +88,10 @@ func (b *Budget) Release(n int) {
 	b.grantLocked()
 }
 
+func (b *Budget) fitsLocked(n int64) bool { return b.used+n <= b.size || b.used == 0 }
+
 func (b *Budget) grantLocked() {
-	for len(b.waiters) > 0 && b.used+b.waiters[0].n <= b.size {
+	for len(b.waiters) > 0 && b.fitsLocked(b.waiters[0].n) {
 		b.used += b.waiters[0].n
 		close(b.waiters[0].ready)
 		b.waiters = b.waiters[1:]

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"fmt"
+	"time"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
@@ -25,12 +26,20 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer) {
 	tr.aborts.Reset(p.Aborted)
 	sc := recordbatch.NewScanner(p.Records)
 	var b recordbatch.Batch
+	now := time.Now()
+	batches := 0
 	for sc.Next(&b) {
+		batches++
+		tr.stats.fetched(b.MaxTimestamp, now)
 		if !tr.admit(&b, buf) {
 			break
 		}
 	}
-	if err := sc.Err(); err != nil && tr.state == TrackRunning {
+	err := sc.Err()
+	if err == nil && batches == 0 && len(p.Records) > 0 {
+		err = fmt.Errorf("%d bytes at source offset %d hold no whole batch", len(p.Records), tr.next)
+	}
+	if err != nil && tr.state == TrackRunning {
 		tr.corruptLocked(err)
 	}
 	tr.kickLocked()
@@ -78,11 +87,7 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 
 // rewriteLocked queues a batch that cannot travel as it is.
 func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, path Path) bool {
-	parts, err := recordbatch.Rewrite(b, recordbatch.RewriteOptions{
-		From:       int64(tr.next),
-		AppendTime: b.LogAppendTime() && !tr.spec.Demands.LogAppendTime,
-		MaxBytes:   tr.spec.Demands.MaxMessageBytes,
-	})
+	parts, err := recordbatch.Rewrite(b, recordbatch.RewriteFor(b, int64(tr.next), tr.spec.Demands))
 	if err != nil {
 		tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, fmt.Sprintf("cannot be decoded: %v", err))
 		return tr.state == TrackRunning

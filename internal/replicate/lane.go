@@ -137,7 +137,7 @@ func (l *Lane) Close(ctx context.Context) error {
 	}
 	left := 0
 	for _, tr := range tracks {
-		if !waitIdle(ctx, &tr.outlet) {
+		if !waitIdle(ctx, &tr.outlet, tr.stuckLocked) {
 			left++
 		}
 	}
@@ -149,10 +149,11 @@ func (l *Lane) Close(ctx context.Context) error {
 		err = fmt.Errorf("lane %d: %d partitions have batches without an answer", l.spec.Index, left)
 	}
 	if !lost {
-		if waitIdle(ctx, &l.outlet) {
+		never := func() bool { return false }
+		if waitIdle(ctx, &l.outlet, never) {
 			l.commit(true)
 		}
-		if !waitIdle(ctx, &l.outlet) {
+		if !waitIdle(ctx, &l.outlet, never) {
 			err = errors.Join(err, fmt.Errorf("lane %d: last positions were not written", l.spec.Index))
 		}
 	}
@@ -187,11 +188,14 @@ func (l *Lane) list() []*Track {
 	return tracks
 }
 
-// waitIdle waits until an outlet has nothing queued or unanswered.
-func waitIdle(ctx context.Context, o *outlet) bool {
+// stuckLocked reports whether the track will not drain: a person is needed.
+func (tr *Track) stuckLocked() bool { return tr.state == TrackParked && tr.app.waiting == 0 }
+
+// waitIdle waits until an outlet has nothing queued or unanswered, or is stuck.
+func waitIdle(ctx context.Context, o *outlet, stuck func() bool) bool {
 	for {
 		o.mu.Lock()
-		idle := o.app.idle() || o.closed
+		idle := o.app.idle() || o.closed || stuck()
 		o.mu.Unlock()
 		if idle {
 			return true
@@ -294,16 +298,13 @@ func (l *Lane) announceWaiting() {
 	})
 }
 
-// commit writes the positions that moved. At a clean stop it marks those of
-// idle tracks as clean.
+// commit writes the positions that moved. At a clean stop it writes those of
+// all tracks that were active, and marks the ones that drained as clean.
 func (l *Lane) commit(clean bool) {
 	var moved []*Track
 	for _, tr := range l.list() {
 		tr.mu.Lock()
-		due := tr.dirty && tr.announced && !tr.held
-		if clean {
-			due = (tr.dirty || tr.announced) && tr.app.idle()
-		}
+		due := tr.dirty && (clean || tr.announced && !tr.held) || clean && tr.announced
 		tr.mu.Unlock()
 		if due {
 			moved = append(moved, tr)
@@ -354,7 +355,7 @@ func (tr *Track) positionRecord(clean bool, now int64) kafka.Record {
 		Topic: tr.spec.Source.Topic, Partition: tr.spec.Source.Partition,
 	}
 	facts := mirror.PositionFacts{
-		Clean: clean, ProducerID: tr.lane.producer.ID, ProducerEpoch: tr.lane.producer.Epoch,
+		Clean: clean && tr.app.idle(), ProducerID: tr.lane.producer.ID, ProducerEpoch: tr.lane.producer.Epoch,
 		NextTarget:    tr.write,
 		SourceCluster: tr.task.opts.SourceClusterID, TargetCluster: tr.task.opts.TargetClusterID,
 		SourceTopicID: tr.spec.SourceID, TargetTopicID: tr.spec.TargetID,

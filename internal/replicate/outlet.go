@@ -22,6 +22,7 @@ type outlet struct {
 	topic  kafka.TopicID
 	sink   *sink // where the leader is; nil while unknown
 	held   bool  // nothing may be sent yet
+	parked bool  // nothing may be sent any more
 	closed bool
 }
 
@@ -38,9 +39,11 @@ type outletOwner interface {
 	onDrained()
 }
 
+func (o *outlet) blockedLocked() bool { return o.held || o.parked || o.closed }
+
 // kickLocked tells the sink that there is something to send.
 func (o *outlet) kickLocked() {
-	if o.sink != nil && !o.held && !o.closed && o.app.ready() {
+	if o.sink != nil && !o.blockedLocked() && o.app.ready() {
 		o.sink.enqueue(o)
 	}
 }
@@ -50,7 +53,7 @@ func (o *outlet) kickLocked() {
 func (o *outlet) collect(s *sink, room int) (p kafka.ProducePartition, ok, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.sink != s || o.held || o.closed || !o.app.ready() {
+	if o.sink != s || o.blockedLocked() || !o.app.ready() {
 		return p, false, false
 	}
 	if room >= 0 && o.app.peek().bytes() > room {

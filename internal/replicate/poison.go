@@ -43,7 +43,7 @@ func (tr *Track) refusedLocked(f failure) {
 	}
 	removed.release(tr.task.budget)
 	tr.stats.rewritten++
-	tr.app.resume()
+	tr.resumeLocked()
 }
 
 // slowerPath rewrites a refused batch. No entries mean that there is no slower
@@ -135,7 +135,7 @@ func (tr *Track) giveUpLocked(i int, e *Entry, why string) {
 	} else {
 		tr.position, tr.dirty = next, true
 	}
-	tr.app.resume()
+	tr.resumeLocked()
 }
 
 // poisonLocked applies the policy to a batch that cannot be decoded.
@@ -147,4 +147,12 @@ func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string) {
 	tr.task.noteLoss(tr, Loss{From: from, To: next, Records: int64(next - from), Reason: why})
 	tr.stats.skipped += int64(next - from)
 	tr.passLocked(next)
+}
+
+// resumeLocked sends again after a halt, and fetches again what was shed.
+func (tr *Track) resumeLocked() {
+	tr.app.resume()
+	if tr.from != nil {
+		tr.from.touch(tr)
+	}
 }

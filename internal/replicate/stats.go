@@ -12,6 +12,7 @@ import (
 type trackStats struct {
 	records, bytes, batches     int64 // acknowledged
 	rewritten, dropped, skipped int64
+	foreign                     int64                 // target offsets that others wrote between ours
 	end, start                  mirror.UpstreamOffset // of the source log, at the last fetch
 	latency                     span
 	age                         span
@@ -51,6 +52,12 @@ func (s *trackStats) seen(p *kafka.FetchedPartition) {
 	s.end, s.start = mirror.UpstreamOffset(p.HighWatermark), mirror.UpstreamOffset(p.LogStartOffset)
 }
 
+func (s *trackStats) fetched(maxTimestamp int64, now time.Time) {
+	if maxTimestamp >= 0 {
+		s.age.add(now.UnixMilli() - maxTimestamp)
+	}
+}
+
 func (s *trackStats) acked(e *Entry, now time.Time) {
 	s.records += int64(e.Count)
 	s.bytes += int64(len(e.Bytes))
@@ -78,7 +85,9 @@ type TrackStatus struct {
 	LagSeconds                  float64
 	Records, Bytes, Batches     int64
 	Rewritten, Dropped, Skipped int64
-	LatencyMillis               span
+	Foreign                     int64
+	LatencyMillis               span // age of batches when the target acknowledged them
+	RecordAge                   span // age of batches when they were fetched, milliseconds
 	AckedAt                     time.Time
 	Syncs                       map[string]int64
 }
@@ -103,8 +112,8 @@ func (tr *Track) status(now time.Time) TrackStatus {
 		Position: tr.position, Write: tr.write, End: tr.stats.end, Start: tr.stats.start,
 		LagRecords: max(0, int64(tr.stats.end-tr.position)),
 		Records:    tr.stats.records, Bytes: tr.stats.bytes, Batches: tr.stats.batches,
-		Rewritten: tr.stats.rewritten, Dropped: tr.stats.dropped, Skipped: tr.stats.skipped,
-		LatencyMillis: tr.stats.latency, AckedAt: tr.stats.ackedAt,
+		Rewritten: tr.stats.rewritten, Dropped: tr.stats.dropped, Skipped: tr.stats.skipped, Foreign: tr.stats.foreign,
+		LatencyMillis: tr.stats.latency, RecordAge: tr.stats.age, AckedAt: tr.stats.ackedAt,
 	}
 	for reason, n := range tr.stats.syncs {
 		if n > 0 {

@@ -33,6 +33,8 @@ type Options struct {
 	CommitEvery  time.Duration // of positions
 	OffsetLagMax int64
 	Poison       Poison
+	// ParkForeign parks a partition that somebody else writes to.
+	ParkForeign bool
 }
 
 // Deps are what a task works with.

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"fmt"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -113,6 +114,7 @@ func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
 
 // onSettled moves the position behind an acknowledged batch.
 func (tr *Track) onSettled(e *Entry) {
+	tr.checkPlace(e)
 	tr.position = e.Next
 	tr.write = e.base + mirror.DownstreamOffset(e.Count)
 	tr.dirty = true
@@ -123,6 +125,26 @@ func (tr *Track) onSettled(e *Entry) {
 	if tr.full && tr.app.queued < int(tr.task.opts.PartitionMaxBytes) && tr.from != nil {
 		tr.full = false
 		tr.from.touch(tr)
+	}
+}
+
+// checkPlace holds the batch's place on the target against the end of our last
+// write. A gap means that somebody else writes there, a step back that the
+// target's log was cut.
+func (tr *Track) checkPlace(e *Entry) {
+	switch {
+	case e.base > tr.write:
+		n := int64(e.base - tr.write)
+		if tr.stats.foreign == 0 {
+			tr.task.log.Warn("somebody else writes to a replicated partition", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
+				"downstream", int64(tr.write), "offsets", n)
+		}
+		tr.stats.foreign += n
+		if tr.task.opts.ParkForeign {
+			tr.parkLocked(fmt.Sprintf("somebody else wrote %d offsets to %s from offset %d on: copying on would append to them", n, tr.tp, tr.write))
+		}
+	case e.base < tr.write:
+		tr.parkLocked(fmt.Sprintf("the target partition %s was truncated or made again: it took our batch at offset %d, where %d was expected", tr.tp, e.base, tr.write))
 	}
 }
 
@@ -195,6 +217,9 @@ func (tr *Track) shedLocked() {
 }
 
 func (tr *Track) setLocked(s TrackState, reason string) {
+	if tr.state == TrackParked && s != TrackParked {
+		return // only a person ends it
+	}
 	if tr.state != s || tr.reason != reason {
 		if tr.state != s {
 			tr.since = time.Now()
@@ -208,8 +233,11 @@ func (tr *Track) setLocked(s TrackState, reason string) {
 }
 
 func (tr *Track) waitLocked(reason string) { tr.setLocked(TrackWaiting, reason) }
-func (tr *Track) parkLocked(reason string) { tr.setLocked(TrackParked, reason) }
-func (tr *Track) runLocked()               { tr.setLocked(TrackRunning, "") }
+func (tr *Track) parkLocked(reason string) {
+	tr.setLocked(TrackParked, reason)
+	tr.parked = true
+}
+func (tr *Track) runLocked() { tr.setLocked(TrackRunning, "") }
 
 // text is the failure in words.
 func (f failure) text() string {

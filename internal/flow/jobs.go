@@ -1,0 +1,131 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
+	"heliograph/internal/syncer"
+)
+
+// settingsAge is how old the known settings of target topics may be.
+const settingsAge = time.Minute
+
+func (f *Flow) rules() plan.ConfigRules {
+	return plan.ConfigRules{
+		Filter: f.spec.Configs, DefaultsFromSource: f.spec.Topics.DefaultsFromSource, Sync: f.spec.Topics.SyncConfigsEvery > 0,
+	}
+}
+
+func (f *Flow) addTopics(p *parts) {
+	s := f.spec
+	p.topics = syncer.NewTopicSync(f.source, f.target, syncer.TopicOptions{
+		Desired: plan.Desired{
+			Flow: s.ID, Selection: s.Selection, ReplicationFactor: s.Topics.ReplicationFactor, Configs: f.rules(),
+			Reserved: f.reserved(),
+		},
+		SettingsAge: settingsAge, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
+		Publish: func(list []syncer.Replica) { publish(p, list) },
+		Created: func(topic string, configs map[string]string) {
+			if p.configs != nil {
+				p.configs.Created(topic, configs)
+			}
+		},
+		Log: f.deps.Log,
+	})
+	every := s.Topics.RefreshEvery
+	if every <= 0 { // refresh.topics.enabled=false: look once
+		every = time.Duration(1<<62 - 1)
+	}
+	p.loops = append(p.loops, f.loop("topics", every, p.topics.RunOnce))
+}
+
+// reserved are the names on the target that MirrorMaker's bookkeeping has.
+func (f *Flow) reserved() map[string]string {
+	s := f.spec
+	names := map[string]string{
+		s.Positions.Topic:                       "the positions of this flow",
+		mirror.OffsetRunsTopic(s.ID.Source):     "the offset map of this flow",
+		mirror.ConnectConfigsTopic(s.ID.Source): "MirrorMaker's configurations",
+		mirror.ConnectStatusTopic(s.ID.Source):  "MirrorMaker's statuses",
+		s.Policy.HeartbeatsTopic():              "heartbeats",
+		s.Policy.CheckpointsTopic(s.ID.Source):  "the checkpoints of this flow",
+	}
+	return names
+}
+
+func (f *Flow) addConfigs(p *parts, owner func() bool) {
+	if f.spec.Topics.SyncConfigsEvery <= 0 {
+		return
+	}
+	p.configs = syncer.NewConfigSync(f.source, f.target, syncer.ConfigOptions{
+		Flow: f.spec.ID, Rules: f.rules(), HoldFor: f.spec.Topics.HoldDeletions, Pairs: p.topics.Pairs, Observe: p.topics.Observe,
+		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
+	})
+	p.loops = append(p.loops, f.loop("configs", f.spec.Topics.SyncConfigsEvery, once(owner, p.configs.RunOnce)))
+}
+
+func (f *Flow) addACLs(p *parts, owner func() bool) {
+	if f.spec.Topics.SyncACLsEvery <= 0 {
+		return
+	}
+	p.acls = syncer.NewACLSync(f.source, f.target, syncer.ACLOptions{
+		Flow: f.spec.ID, Selection: f.spec.Selection,
+		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
+	})
+	p.loops = append(p.loops, f.loop("acls", f.spec.Topics.SyncACLsEvery, once(owner, p.acls.RunOnce)))
+}
+
+func (f *Flow) addHeartbeats(p *parts, owner func() bool) {
+	if f.spec.Heartbeats.Every <= 0 {
+		return
+	}
+	p.heartbeats = syncer.NewHeartbeats(f.spec.ID, f.spec.Policy, f.target)
+	p.loops = append(p.loops, f.loop("heartbeats", f.spec.Heartbeats.Every, once(owner, p.heartbeats.RunOnce)))
+}
+
+func (f *Flow) addInternalTopics(p *parts) {
+	p.loops = append(p.loops, f.loop("internal topics", internalTopicsEvery, f.internalTopics))
+}
+
+// addPromotion publishes the syncs of quiet partitions with each commit of positions.
+func (f *Flow) addPromotion(p *parts) {
+	if p.syncs == nil {
+		return
+	}
+	p.loops = append(p.loops, f.loop("offset syncs", f.spec.Positions.CommitEvery, func(context.Context, time.Time) error {
+		p.syncs.Promote()
+		return nil
+	}))
+}
+
+// addGroups makes the three jobs that follow groups, and the tail that they
+// translate by.
+func (f *Flow) addGroups(p *parts, owner func() bool) {
+	s := f.spec
+	if s.Checkpoints.EmitEvery <= 0 || !s.OffsetSyncs.Enabled {
+		return
+	}
+	on, other := f.target, s.ID.Source
+	if s.OffsetSyncs.OnSource {
+		on, other = f.source, s.ID.Target
+	}
+	tail := syncer.NewSyncTail(on, s.Policy.OffsetSyncsTopic(other), time.Now, f.deps.Log)
+	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
+		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
+		Own:        map[string]bool{s.Positions.GroupID: true},
+		Translator: tail, TargetPartitions: p.topics.TargetPartitions,
+		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Now: time.Now, Log: f.deps.Log,
+	})
+	p.background = append(p.background, func(ctx context.Context) {
+		complete := p.groups.Load(ctx)
+		tail.Run(ctx, !complete)
+	})
+	c := s.Checkpoints
+	p.loops = append(p.loops, f.loop("groups", c.RefreshGroupsEvery, once(owner, p.groups.Discover)))
+	p.loops = append(p.loops, f.loop("checkpoints", c.EmitEvery, once(owner, p.groups.Emit)))
+	if c.SyncGroupsEvery > 0 {
+		p.loops = append(p.loops, f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit)))
+	}
+}

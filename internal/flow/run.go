@@ -1,0 +1,198 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"heliograph/internal/cluster"
+	"heliograph/internal/coord"
+	"heliograph/internal/kafka"
+	"heliograph/internal/plan"
+	"heliograph/internal/recordbatch"
+	"heliograph/internal/replicate"
+	"heliograph/internal/syncer"
+)
+
+// jobLane is the lane whose owner does the jobs that exist once.
+const jobLane = 0
+
+// replicate runs both planes of an enabled flow until ctx ends.
+func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) error {
+	lanes, err := f.laneCount(ctx)
+	if err != nil {
+		return err
+	}
+	p := f.build(source, target, lanes)
+	f.setParts(*p)
+	f.setState(Running, "")
+
+	jobs, stopJobs := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { f.runLoops(jobs, p.loops) })
+	for _, run := range p.background {
+		wg.Go(func() { run(jobs) })
+	}
+	if p.syncs != nil {
+		wg.Go(func() { p.syncs.Run(jobs) })
+	}
+	group, err := f.join(p)
+	if err == nil {
+		<-ctx.Done()
+	}
+	f.setState(Waiting, "stopping")
+
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWithin)
+	defer cancel()
+	if group != nil {
+		group.Leave(bound)
+	}
+	p.keeper.Close(bound)
+	stopJobs()
+	wg.Wait()
+	if p.syncs != nil {
+		err = errors.Join(err, p.syncs.Flush(bound))
+	}
+	p.task.Close()
+	return err
+}
+
+// laneCount asks how many partitions the position topic has: it may have been
+// made by MirrorMaker, or with other settings.
+func (f *Flow) laneCount(ctx context.Context) (int32, error) {
+	for {
+		if err := f.target.RefreshMetadata(ctx, f.spec.Positions.Topic); err == nil {
+			topics, err := f.target.Topics(ctx)
+			if err == nil {
+				for _, t := range topics {
+					if t.Name == f.spec.Positions.Topic && len(t.Partitions) > 0 {
+						return int32(len(t.Partitions)), nil //nolint:gosec // Kafka counts partitions in 32 bits
+					}
+				}
+			}
+		}
+		f.setState(Waiting, "the position topic "+f.spec.Positions.Topic+" is not ready")
+		if !sleep(ctx, 100*time.Millisecond) {
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// build makes the flow's parts.
+func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
+	p := &parts{}
+	s := f.spec
+	if s.OffsetSyncs.Enabled {
+		on, other := f.target, s.ID.Source
+		if s.OffsetSyncs.OnSource {
+			on, other = f.source, s.ID.Target
+		}
+		p.syncs = syncer.NewSyncWriter(on, s.Policy.OffsetSyncsTopic(other), time.Now, f.deps.Log)
+	}
+	deps := replicate.Deps{
+		Source: f.source, Target: f.target, Budget: f.deps.Budget, Log: f.deps.Log,
+		Brakes: append([]*replicate.Brake{replicate.NewBrake(s.BytesPerSecond)}, f.deps.Brakes...),
+	}
+	if p.syncs != nil {
+		deps.Syncs = p.syncs
+	}
+	p.task = replicate.New(deps, replicate.Options{
+		Flow: s.ID, SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
+		Isolation: s.Data.Isolation, FetchMaxBytes: s.Data.FetchMaxBytes, PartitionMaxBytes: s.Data.PartitionMaxBytes,
+		FetchMaxWait: s.Data.FetchMaxWait, MaxRequestBytes: s.Data.MaxRequestBytes, RequestTimeout: s.Data.RequestTimeout,
+		Connections: targetConnections, CommitEvery: s.Positions.CommitEvery, OffsetLagMax: s.OffsetSyncs.LagMax,
+		Poison: replicate.Poison(s.Data.Poison), ParkForeign: s.Identity,
+	})
+	reset := plan.ResetEarliest
+	if s.Data.StartAtLatest {
+		reset = plan.ResetLatest
+	}
+	p.keeper = coord.NewKeeper(coord.Options{
+		Flow: s.ID, GroupID: s.Positions.GroupID, PositionsTopic: s.Positions.Topic, Lanes: lanes,
+		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
+		Isolation: s.Data.Isolation, Reset: reset, Missing: plan.Choice(s.Positions.Missing), ParkForeign: s.Identity,
+	}, f.source, f.target, p.task, f.deps.Log)
+
+	owner := func() bool { return p.keeper.Owns(jobLane) }
+	f.addTopics(p)
+	f.addConfigs(p, owner)
+	f.addACLs(p, owner)
+	f.addGroups(p, owner)
+	f.addHeartbeats(p, owner)
+	f.addInternalTopics(p)
+	f.addPromotion(p)
+	return p
+}
+
+// targetConnections is how many connections go to each target broker. A broker
+// works on one request per connection at a time, so that one is a cap.
+const targetConnections = 2
+
+// join enters the lane group. Its callbacks take lanes over and give them up.
+func (f *Flow) join(p *parts) (*cluster.LaneGroup, error) {
+	return f.deps.Target.JoinLaneGroup(cluster.LaneGroupOptions{
+		Group: f.spec.Positions.GroupID, Topic: f.spec.Positions.Topic,
+		InstanceID: f.deps.Host, Session: coord.SessionTimeout,
+		Assigned: func(lanes []int32) {
+			p.keeper.Assigned(lanes)
+			for _, l := range p.loops {
+				l.Kick()
+			}
+		},
+		Revoked: func(lanes []int32) {
+			bound, cancel := context.WithTimeout(context.Background(), drainWithin)
+			defer cancel()
+			p.keeper.Revoked(bound, lanes)
+		},
+		Lost:   p.keeper.Lost,
+		Failed: f.noteGroup,
+	})
+}
+
+// noteGroup notes why the lane group does not work, and logs each change once.
+func (f *Flow) noteGroup(err error) {
+	f.mu.Lock()
+	was := f.mu.parts.groupErr
+	f.mu.parts.groupErr = err
+	f.mu.Unlock()
+	switch {
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		f.deps.Log.Warn("the lane group does not work", "group", f.spec.Positions.GroupID, "err", err)
+	case err == nil && was != nil:
+		f.deps.Log.Info("the lane group works again", "group", f.spec.Positions.GroupID)
+	}
+}
+
+// publish hands the partitions to copy to the lanes.
+func publish(p *parts, list []syncer.Replica) {
+	replicas := make([]coord.Replica, len(list))
+	plain := make([]replicate.Replica, len(list))
+	for i, r := range list {
+		plain[i] = replicate.Replica{
+			Source: r.Source, SourceID: r.SourceID, Target: r.Target, TargetID: r.TargetID,
+			Demands: recordbatch.Target{
+				MaxMessageBytes: r.Settings.MaxMessageBytes, LogAppendTime: r.Settings.LogAppendTime, Compacted: r.Settings.Compacted,
+			},
+		}
+		replicas[i] = coord.Replica{Replica: plain[i], Born: r.Born}
+	}
+	p.keeper.SetReplicas(replicas)
+	p.task.Update(plain)
+}
+
+func (f *Flow) loop(name string, every time.Duration, run func(context.Context, time.Time) error) *syncer.Loop {
+	return syncer.NewLoop(syncer.Job{Name: name, Every: every, Run: run},
+		syncer.LoopOptions{Log: f.deps.Log, Now: time.Now, Random: rand.Float64})
+}
+
+// once runs a job's rounds only while this process owns the jobs' lane.
+func once(owner func() bool, run func(context.Context, time.Time) error) func(context.Context, time.Time) error {
+	return func(ctx context.Context, now time.Time) error {
+		if !owner() {
+			return nil
+		}
+		return run(ctx, now)
+	}
+}

@@ -1,0 +1,383 @@
+package replicate
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/recordbatch"
+)
+
+// model is a cluster in memory that keeps the broker's rules of
+// docs/architecture.md: one batch per partition and request, sequences per
+// producer with a memory of five batches, epochs that only rise, answers in
+// order per connection. Faults are drawn from a seeded source.
+type model struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	fault float64 // probability of a fault per request or partition
+	nodes int32
+	parts map[kafka.TopicPartition]*modelPartition
+	calm  bool // no more faults
+}
+
+type modelPartition struct {
+	leader    int32
+	epoch     kafka.LeaderEpoch
+	batches   [][]byte // base offsets set
+	end       int64
+	producers map[int64]*modelProducer
+	refuse    func(batch []byte) kafka.Code // a rule of the topic
+}
+
+type modelProducer struct {
+	epoch int16
+	last  []modelBatch // the newest five
+}
+
+type modelBatch struct {
+	first, last int32
+	base        int64
+}
+
+func newModel(seed uint64, fault float64, nodes int32) *model {
+	return &model{rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
+}
+
+func (m *model) create(topic string, partitions int32) {
+	for p := range partitions {
+		m.parts[kafka.TopicPartition{Topic: topic, Partition: p}] = &modelPartition{
+			leader: p % m.nodes, producers: map[int64]*modelProducer{},
+		}
+	}
+}
+
+// fails draws whether something goes wrong now.
+func (m *model) fails() bool { return !m.calm && m.rng.Float64() < m.fault }
+
+func (m *model) setCalm() { m.mu.Lock(); m.calm = true; m.mu.Unlock() }
+
+// appendRaw stores a batch at the log's end, as a source's producer would.
+func (m *model) appendRaw(tp kafka.TopicPartition, batch []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts[tp].store(batch)
+}
+
+func (p *modelPartition) store(batch []byte) int64 {
+	own := append([]byte(nil), batch...)
+	binary.BigEndian.PutUint64(own, uint64(p.end))
+	binary.BigEndian.PutUint32(own[12:], uint32(p.epoch))
+	h, err := recordbatch.ParseHeader(own)
+	if err != nil {
+		panic(err)
+	}
+	base := p.end
+	p.batches = append(p.batches, own)
+	p.end += int64(h.LastOffsetDelta) + 1
+	return base
+}
+
+// produce is the broker's check of one batch (ProducerAppendInfo, LogValidator).
+func (p *modelPartition) produce(batch []byte) (int64, kafka.Code) {
+	h, err := recordbatch.ParseHeader(batch)
+	if err != nil {
+		return 0, kafka.CodeCorruptMessage
+	}
+	b := recordbatch.Batch{Header: h, Bytes: batch}
+	if b.VerifyChecksum() != nil {
+		return 0, kafka.CodeCorruptMessage
+	}
+	if h.BaseOffset != 0 || h.Count != h.LastOffsetDelta+1 || b.Control() {
+		return 0, kafka.CodeInvalidRecord
+	}
+	if p.refuse != nil {
+		if code := p.refuse(batch); code != kafka.CodeNone {
+			return 0, code
+		}
+	}
+	pr := p.producers[h.ProducerID]
+	if pr == nil {
+		pr = &modelProducer{epoch: h.ProducerEpoch}
+		p.producers[h.ProducerID] = pr
+	}
+	last := addSequence(h.BaseSequence, h.Count-1)
+	if h.ProducerEpoch < pr.epoch {
+		return 0, kafka.CodeInvalidProducerEpoch
+	}
+	for _, old := range pr.last {
+		if old.first == h.BaseSequence && old.last == last {
+			return old.base, kafka.CodeNone // a repeat of one of the last five
+		}
+	}
+	if n := len(pr.last); n > 0 && h.BaseSequence != addSequence(pr.last[n-1].last, 1) {
+		return 0, kafka.CodeOutOfOrderSequenceNumber
+	}
+	base := p.store(batch)
+	pr.last = append(pr.last, modelBatch{h.BaseSequence, last, base})
+	if len(pr.last) > maxOpen {
+		pr.last = pr.last[1:]
+	}
+	return base, kafka.CodeNone
+}
+
+func (m *model) Leader(tp kafka.TopicPartition) (int32, kafka.LeaderEpoch, kafka.TopicID, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.parts[tp]
+	if p == nil {
+		return 0, 0, kafka.TopicID{}, false
+	}
+	return p.leader, p.epoch, kafka.TopicID{}, true
+}
+
+func (m *model) RefreshMetadata(context.Context, ...string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails() {
+		return errors.New("metadata: connection refused")
+	}
+	return nil
+}
+
+func (m *model) NoteLeader(kafka.TopicPartition, kafka.LeaderHint) {}
+
+func (m *model) ListOffsets(_ context.Context, tps []kafka.TopicPartition, at kafka.OffsetAt, _ kafka.Isolation) map[kafka.TopicPartition]kafka.PartitionOffset {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[kafka.TopicPartition]kafka.PartitionOffset{}
+	for _, tp := range tps {
+		p := m.parts[tp]
+		o := kafka.PartitionOffset{}
+		if at == kafka.Latest {
+			o.Offset = p.end
+		} else if len(p.batches) > 0 {
+			o.Offset = int64(binary.BigEndian.Uint64(p.batches[0]))
+		}
+		out[tp] = o
+	}
+	return out
+}
+
+var errCut = errors.New("connection reset by peer")
+
+func (m *model) DialFetch(_ context.Context, node int32) (Fetcher, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails() {
+		return nil, errCut
+	}
+	return &modelFetcher{m: m, node: node, wants: map[kafka.TopicPartition]kafka.FetchPartition{}}, nil
+}
+
+type modelFetcher struct {
+	m     *model
+	node  int32
+	wants map[kafka.TopicPartition]kafka.FetchPartition
+}
+
+func (f *modelFetcher) Want(p kafka.FetchPartition)    { f.wants[p.TopicPartition] = p }
+func (f *modelFetcher) Forget(tp kafka.TopicPartition) { delete(f.wants, tp) }
+func (f *modelFetcher) Close()                         {}
+
+func (f *modelFetcher) Fetch(ctx context.Context, limits kafka.FetchLimits) (*kafka.Fetched, error) {
+	deadline := time.Now().Add(time.Duration(limits.MaxWaitMillis) * time.Millisecond)
+	for {
+		answer, err := f.once(int(limits.MaxBytes))
+		if err != nil || len(answer.Partitions) > 0 || !time.Now().Before(deadline) || ctx.Err() != nil {
+			return answer, err
+		}
+		sleep(ctx, time.Millisecond)
+	}
+}
+
+func (f *modelFetcher) once(room int) (*kafka.Fetched, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.m.fails() {
+		return nil, errCut
+	}
+	answer := &kafka.Fetched{Buffer: kafka.NewBuffer(nil, nil)}
+	for tp, want := range f.wants {
+		p := f.m.parts[tp]
+		part := kafka.FetchedPartition{
+			TopicPartition: tp, HighWatermark: p.end, LastStableOffset: p.end, PreferredReplica: kafka.NoNode,
+			Leader: kafka.LeaderHint{Node: kafka.NoNode}, DivergingEpoch: kafka.NoLeaderEpoch,
+		}
+		if p.leader != f.node || f.m.fails() {
+			part.Code = kafka.CodeNotLeaderOrFollower
+			answer.Partitions = append(answer.Partitions, part)
+			continue
+		}
+		for _, b := range p.batches {
+			h, _ := recordbatch.ParseHeader(b)
+			if h.BaseOffset+int64(h.LastOffsetDelta) < want.Offset {
+				continue
+			}
+			if len(part.Records) > 0 && (len(part.Records)+len(b) > int(want.MaxBytes) || len(b) > room) {
+				break
+			}
+			part.Records = append(part.Records, b...)
+			room -= len(b)
+		}
+		if len(part.Records) > 0 {
+			answer.Partitions = append(answer.Partitions, part)
+		}
+	}
+	return answer, nil
+}
+
+func (m *model) DialProduce(_ context.Context, node int32) (Producer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails() {
+		return nil, errCut
+	}
+	p := &modelProduce{m: m, node: node, requests: make(chan modelRequest, 64), closed: make(chan struct{})}
+	go p.run()
+	return p, nil
+}
+
+// modelProduce is one connection: requests are worked on in order, and its end
+// fails all that are unanswered, whether or not they were applied.
+type modelProduce struct {
+	m        *model
+	node     int32
+	mu       sync.Mutex
+	broken   bool
+	requests chan modelRequest
+	closed   chan struct{}
+}
+
+type modelRequest struct {
+	req  *kafka.ProduceRequest
+	done func(*kafka.Produced, error)
+}
+
+func (p *modelProduce) Send(req *kafka.ProduceRequest, done func(*kafka.Produced, error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken {
+		return errCut
+	}
+	p.requests <- modelRequest{req, done}
+	return nil
+}
+
+func (p *modelProduce) Close() {
+	p.mu.Lock()
+	if !p.broken {
+		p.broken = true
+	}
+	close(p.requests)
+	p.mu.Unlock()
+	<-p.closed
+}
+
+func (p *modelProduce) run() {
+	defer close(p.closed)
+	dead := false
+	for r := range p.requests {
+		time.Sleep(time.Duration(1+p.draw(3)) * time.Millisecond)
+		p.mu.Lock()
+		dead = dead || p.broken
+		p.mu.Unlock()
+		if dead {
+			r.done(nil, errCut)
+			continue
+		}
+		answer, err := p.apply(r.req)
+		if err != nil {
+			dead = true
+		}
+		r.done(answer, err)
+	}
+}
+
+func (p *modelProduce) draw(n int) int {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	return p.m.rng.IntN(n)
+}
+
+// apply works on one request. A fault may cut the connection before or after
+// the batches were stored, or refuse single partitions.
+func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error) {
+	m := p.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails() {
+		return nil, errCut
+	}
+	answer := &kafka.Produced{}
+	seen := map[kafka.TopicPartition]bool{}
+	for _, part := range req.Partitions {
+		if seen[part.TopicPartition] {
+			panic("two batches for one partition in a request")
+		}
+		seen[part.TopicPartition] = true
+		log := m.parts[part.TopicPartition]
+		out := kafka.ProducedPartition{TopicPartition: part.TopicPartition, Leader: kafka.LeaderHint{Node: kafka.NoNode}}
+		switch {
+		case log.leader != p.node:
+			out.Code = kafka.CodeNotLeaderOrFollower
+		case m.fails():
+			out.Code = []kafka.Code{kafka.CodeNotEnoughReplicas, kafka.CodeNotLeaderOrFollower, kafka.CodeKafkaStorageError}[m.rng.IntN(3)]
+			if m.rng.IntN(2) == 0 {
+				log.leader, log.epoch = (log.leader+1)%m.nodes, log.epoch+1
+			}
+		default:
+			out.BaseOffset, out.Code = log.produce(part.Batch)
+			if out.Code == kafka.CodeNone && m.fails() {
+				out.Code = kafka.CodeNotEnoughReplicasAfterAppend // stored, but not acknowledged
+			}
+		}
+		answer.Partitions = append(answer.Partitions, out)
+	}
+	if m.fails() {
+		return nil, errCut // the answer is lost
+	}
+	return answer, nil
+}
+
+// values reads a partition's record values in order.
+func (m *model) values(t *testing.T, tp kafka.TopicPartition) []string {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for _, raw := range m.parts[tp].batches {
+		h, err := recordbatch.ParseHeader(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := recordbatch.Records(&recordbatch.Batch{Header: h, Bytes: raw})
+		if err != nil {
+			t.Fatalf("%s at %d: %v", tp, h.BaseOffset, err)
+		}
+		for _, r := range records {
+			out = append(out, string(r.Value))
+		}
+	}
+	return out
+}
+
+// batchOf builds a batch of n numbered records.
+func batchOf(t *testing.T, codec recordbatch.Codec, first, n int) []byte {
+	t.Helper()
+	records := make([]kafka.Record, n)
+	for i := range records {
+		records[i] = kafka.Record{Value: fmt.Appendf(nil, "record %d", first+i), Timestamp: int64(1_700_000_000_000 + first + i)}
+	}
+	b, err := recordbatch.Build(records, recordbatch.BuildOptions{Codec: codec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

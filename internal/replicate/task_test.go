@@ -1,0 +1,318 @@
+package replicate
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/recordbatch"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "replay one simulation")
+	runsFlag = flag.Int("runs", 300, "simulations to run")
+)
+
+const positionsTopic = "mm2-offsets.A.internal"
+
+// rig is a task between two models.
+type rig struct {
+	source, target *model
+	budget         *Budget
+	task           *Task
+	losses         []Loss
+}
+
+func newRig(seed uint64, fault float64, partitions int32) *rig {
+	r := &rig{source: newModel(seed, fault, 2), target: newModel(seed+1, fault, 3), budget: NewBudget(1 << 20)}
+	r.source.create("orders", partitions)
+	r.target.create("A.orders", partitions)
+	r.target.create(positionsTopic, 4)
+	r.task = New(Deps{
+		Source: r.source, Target: r.target, Budget: r.budget, Log: slog.New(slog.DiscardHandler),
+		OnLoss: func(_ kafka.TopicPartition, l Loss) { r.losses = append(r.losses, l) },
+	}, Options{
+		Flow: mirror.FlowID{Source: "A", Target: "B"}, FetchMaxBytes: 64 << 10, PartitionMaxBytes: 4 << 10,
+		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 16 << 10, RequestTimeout: time.Second,
+		Connections: 2, CommitEvery: 5 * time.Second, OffsetLagMax: 100, Poison: PoisonStop,
+	})
+	return r
+}
+
+func (r *rig) open(lane int32, pid kafka.ProducerID, ended func(string, bool)) *Lane {
+	return r.task.OpenLane(LaneSpec{
+		Index: lane, Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic, Partition: lane}, Ended: ended,
+	})
+}
+
+func spec(p int32) TrackSpec {
+	return TrackSpec{Replica: Replica{
+		Source: kafka.TopicPartition{Topic: "orders", Partition: p}, Target: kafka.TopicPartition{Topic: "A.orders", Partition: p},
+	}}
+}
+
+func waitUntil(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("never happened: %s", what)
+}
+
+// TestEveryRecordOnceInOrderWhateverFails writes while connections are cut
+// before and after the broker applied a request, answers are lost, leaders move
+// and replicas are missing. The target must end with the source's records.
+func TestEveryRecordOnceInOrderWhateverFails(t *testing.T) {
+	runs := *runsFlag
+	if testing.Short() {
+		runs = 30
+	}
+	for i := range runs {
+		seed := uint64(i + 1)
+		if *seedFlag != 0 {
+			seed = *seedFlag
+		}
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
+		})
+		if *seedFlag != 0 || t.Failed() {
+			break
+		}
+	}
+}
+
+func simulate(t *testing.T, seed uint64) {
+	const partitions = 4
+	r := newRig(seed, 0.05, partitions)
+	codecs := []recordbatch.Codec{recordbatch.CodecNone, recordbatch.CodecLz4, recordbatch.CodecSnappy}
+	lanes := []*Lane{r.open(0, kafka.ProducerID{ID: 7, Epoch: 1}, nil), r.open(1, kafka.ProducerID{ID: 8, Epoch: 0}, nil)}
+	for p := range int32(partitions) {
+		lanes[p%2].Start([]TrackSpec{spec(p)})
+	}
+	want := make([][]string, partitions)
+	for n := range 200 {
+		p := int32(n % partitions)
+		count := 1 + n%9
+		first := len(want[p])
+		r.source.appendRaw(spec(p).Source, batchOf(t, codecs[n%3], first, count))
+		for i := range count {
+			want[p] = append(want[p], fmt.Sprintf("record %d", first+i))
+		}
+		if n%7 == 0 {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	time.Sleep(2 * time.Second)
+	r.source.setCalm()
+	r.target.setCalm()
+	waitUntil(t, "all partitions caught up", func() bool {
+		for _, s := range r.task.Snapshot() {
+			if s.State == TrackParked {
+				t.Fatalf("%s parked: %s", s.Source, s.Reason)
+			}
+			if int(s.Position) != len(want[s.Source.Partition]) {
+				return false
+			}
+		}
+		return true
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, l := range lanes {
+		if err := l.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.task.Close()
+	for p := range int32(partitions) {
+		if got := r.target.values(t, spec(p).Target); !slices.Equal(got, want[p]) {
+			t.Fatalf("partition %d: %d records on the target, %d on the source", p, len(got), len(want[p]))
+		}
+	}
+	if used := r.budget.Used(); used != 0 {
+		t.Fatalf("%d bytes of the budget were never given back", used)
+	}
+	if len(r.losses) > 0 {
+		t.Fatalf("losses without a loss: %v", r.losses)
+	}
+}
+
+// TestPositionNamesProducerBeforeItsFirstBatch: a successor must be able to
+// tell whose batches lie behind the position.
+func TestPositionNamesProducerBeforeItsFirstBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		first := true
+		r.target.parts[spec(0).Target].refuse = func([]byte) kafka.Code {
+			if first {
+				first = false
+				if n := len(r.target.parts[kafka.TopicPartition{Topic: positionsTopic, Partition: 0}].batches); n != 1 {
+					t.Errorf("%d position batches lie on the target when the first data batch arrives, want 1", n)
+				}
+			}
+			return kafka.CodeNone
+		}
+		l := r.open(0, kafka.ProducerID{ID: 7, Epoch: 3}, nil)
+		l.Start([]TrackSpec{spec(0)})
+		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Records == 3 })
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.task.Close()
+		if first {
+			t.Fatal("no data batch was seen")
+		}
+		got := positionsIn(t, r.target, 0)
+		if len(got) != 2 {
+			t.Fatalf("%d position records, want the announcement and the clean stop", len(got))
+		}
+		announced, clean := got[0], got[1]
+		if announced.facts.Clean || announced.facts.ProducerID != 7 || announced.facts.ProducerEpoch != 3 || announced.facts.NextTarget != 0 || announced.last != -1 {
+			t.Errorf("announcement: %+v", announced)
+		}
+		if !clean.facts.Clean || clean.facts.NextTarget != 3 || clean.last != 2 {
+			t.Errorf("clean stop: %+v", clean)
+		}
+	})
+}
+
+type writtenPosition struct {
+	last  mirror.UpstreamOffset
+	facts mirror.PositionFacts
+}
+
+func positionsIn(t *testing.T, m *model, lane int32) []writtenPosition {
+	t.Helper()
+	var out []writtenPosition
+	for _, raw := range m.parts[kafka.TopicPartition{Topic: positionsTopic, Partition: lane}].batches {
+		h, _ := recordbatch.ParseHeader(raw)
+		records, err := recordbatch.Records(&recordbatch.Batch{Header: h, Bytes: raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			w := writtenPosition{last: -1}
+			last, ok, err := mirror.DecodePositionValue(r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				w.last = last
+			}
+			if w.facts, ok, err = mirror.DecodePositionFacts(r.Headers); err != nil || !ok {
+				t.Fatalf("facts: %v, %v", ok, err)
+			}
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// TestFencedLaneStopsAtOnce: a newer epoch on the target means another owner.
+func TestFencedLaneStopsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		r.target.parts[spec(0).Target].producers[7] = &modelProducer{epoch: 4}
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		ended := make(chan bool, 1)
+		l := r.open(0, kafka.ProducerID{ID: 7, Epoch: 3}, func(_ string, fenced bool) { ended <- fenced })
+		l.Start([]TrackSpec{spec(0)})
+		if !<-ended {
+			t.Error("the lane ended, but not as fenced")
+		}
+		r.task.Close()
+		if got := r.target.values(t, spec(0).Target); len(got) != 0 {
+			t.Errorf("a fenced owner wrote %v", got)
+		}
+	})
+}
+
+// TestRefusedBatchIsSplitThenGivenToThePolicy: a batch too large goes down to
+// its records, and only the record that cannot fit is the policy's.
+func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
+	for _, policy := range []Poison{PoisonStop, PoisonSkip} {
+		t.Run(string(policy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 2)
+				r.task.opts.Poison = policy
+				big := make([]byte, 900)
+				records := []kafka.Record{{Value: []byte("a")}, {Value: big}, {Value: []byte("c")}}
+				batch, err := recordbatch.Build(records, recordbatch.BuildOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.source.appendRaw(spec(0).Source, batch)
+				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 7, 1))
+				r.source.appendRaw(spec(1).Source, batchOf(t, recordbatch.CodecNone, 0, 2))
+				r.target.parts[spec(0).Target].refuse = func(b []byte) kafka.Code {
+					if len(b) > 500 {
+						return kafka.CodeMessageTooLarge
+					}
+					return kafka.CodeNone
+				}
+				l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+				l.Start([]TrackSpec{spec(0), spec(1)})
+				var track TrackStatus
+				waitUntil(t, "settled", func() bool {
+					for _, s := range r.task.Snapshot() {
+						if s.Source == spec(0).Source {
+							track = s
+						} else if s.Records != 2 {
+							return false // the neighbour goes on whatever happens
+						}
+					}
+					return track.State == TrackParked || track.Position == 4
+				})
+				if err := l.Close(t.Context()); err != nil {
+					t.Errorf("a parked partition must not hold up the stop: %v", err)
+				}
+				r.task.Close()
+				got := r.target.values(t, spec(0).Target)
+				if policy == PoisonStop {
+					if track.State != TrackParked || track.Position != 1 || !slices.Equal(got, []string{"a"}) {
+						t.Errorf("state %s (%s), position %d, target %q", track.State, track.Reason, track.Position, got)
+					}
+					return
+				}
+				if track.Skipped != 1 || !slices.Equal(got, []string{"a", "c", "record 7"}) || len(r.losses) != 1 || r.losses[0].From != 1 || r.losses[0].To != 2 {
+					t.Errorf("skipped %d, losses %v, target %q", track.Skipped, r.losses, got)
+				}
+			})
+		})
+	}
+}
+
+// TestRetentionOvertakingIsALoss: the hole is named, and copying goes on behind it.
+func TestRetentionOvertakingIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		src := r.source.parts[spec(0).Source]
+		src.end = 50
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 50, 5))
+		s := spec(0)
+		s.Next = 20
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		l.Start([]TrackSpec{s})
+		l.set.Lock()
+		tr := l.set.tracks[s.Source]
+		l.set.Unlock()
+		tr.fetchFailed(&kafka.FetchedPartition{TopicPartition: s.Source, Code: kafka.CodeOffsetOutOfRange, Leader: kafka.LeaderHint{Node: kafka.NoNode}})
+		waitUntil(t, "copied behind the hole", func() bool { return r.task.Snapshot()[0].Position == 55 })
+		_ = l.Close(t.Context())
+		r.task.Close()
+		if len(r.losses) > 0 && (r.losses[0].From != 20 || r.losses[0].To != 50) {
+			t.Errorf("losses %v", r.losses)
+		}
+	})
+}
