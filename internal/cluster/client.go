@@ -65,6 +65,9 @@ func Open(o Options) (*Client, error) {
 	return c, nil
 }
 
+// maxSmallResponse is the most that franz-go takes.
+const maxSmallResponse = 1 << 30
+
 func (c *Client) kgoOptions() []kgo.Opt {
 	// Transaction requests stay at protocol 1 even where the cluster's feature
 	// level is 2: the fence needs AddPartitionsToTxn and EndTxn as they were.
@@ -81,9 +84,12 @@ func (c *Client) kgoOptions() []kgo.Opt {
 		kgo.MetadataMaxAge(c.opts.MetadataMaxAge),
 		kgo.MaxVersions(versions),
 		kgo.WithLogger(newKgoLogger(c.opts.Log)),
-		kgo.BrokerMaxReadBytes(max(c.opts.MaxResponseBytes, 100<<20)),
+		kgo.BrokerMaxReadBytes(min(max(c.opts.MaxResponseBytes, defaultMaxResponseBytes), maxSmallResponse)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(0),
+		// A caller's deadline counts even for a record that may have been written:
+		// what we write this way is keyed and may be written twice.
+		kgo.AllowIdempotentProduceCancellation(),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 	}
 	if c.creds.mechanism != nil {
@@ -95,8 +101,9 @@ func (c *Client) kgoOptions() []kgo.Opt {
 // Alias is the cluster's name in the configuration.
 func (c *Client) Alias() string { return c.opts.Alias }
 
-// Close ends all connections and waits for their goroutines: every request
-// that Send accepted is answered, by an error where the broker did not.
+// Close ends all produce connections and waits for their goroutines: every
+// request that Send accepted is answered, by an error where the broker did not.
+// Fetch connections have no goroutine and end with their own Close.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.mu.closed = true

@@ -68,9 +68,12 @@ func batch(values ...string) []byte {
 	return b.AppendTo(nil)
 }
 
-// leaderOf refreshes and returns a partition's leader and topic id.
+// leaderOf returns a partition's leader and topic id.
 func leaderOf(t testing.TB, c *Client, tp kafka.TopicPartition) (int32, kafka.TopicID) {
 	t.Helper()
+	if node, _, id, ok := c.Leader(tp); ok {
+		return node, id
+	}
 	if err := c.RefreshMetadata(deadline(t), tp.Topic); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 // The least a topic, a partition, an aborted transaction and an address take in
 // an answer; see [reader.count].
 const (
-	leastTopic     = 6
+	leastTopic     = 3
 	leastPartition = 20
 	leastAborted   = 16
 	leastNode      = 9

@@ -153,6 +153,9 @@ func (c *Client) FetchGroupOffsets(ctx context.Context, groups ...string) map[st
 			continue
 		}
 		list := kafka.GroupOffsets{Err: c.fail(op, g, resp.Err)}
+		if kafka.CodeOf(list.Err) == kafka.CodeGroupIDNotFound {
+			list.Err = nil // what newer brokers say of a group that has nothing
+		}
 		for _, o := range resp.Fetched.Sorted() {
 			tp := kafka.TopicPartition{Topic: o.Topic, Partition: o.Partition}
 			list.Offsets = append(list.Offsets, kafka.GroupOffset{

@@ -166,6 +166,10 @@ func (t *tail) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case kafka.CodeOf(err) == kafka.CodeOffsetOutOfRange:
+			if err := t.skipDeleted(ctx, err); err != nil {
+				return err
+			}
 		case !heals(err) || errors.Is(err, errReadDone) || isCallbackError(err):
 			return err
 		}
@@ -177,6 +181,23 @@ func (t *tail) run(ctx context.Context) error {
 		}
 		pause = min(2*pause, maxReadPause)
 	}
+}
+
+// skipDeleted moves positions that retention has overtaken to where their logs
+// begin now. A position that is not below that lies beyond the end, and its log
+// was truncated or made anew: that is for the caller to judge.
+func (t *tail) skipDeleted(ctx context.Context, cause error) error {
+	tps := slices.SortedFunc(maps.Keys(t.mu.at), kafka.TopicPartition.Compare)
+	moved := false
+	for tp, o := range t.client.ListOffsets(ctx, tps, kafka.Earliest, t.iso) {
+		if o.Err == nil && o.Offset > t.mu.at[tp] {
+			t.mu.at[tp], moved = o.Offset, true
+		}
+	}
+	if !moved {
+		return cause
+	}
+	return t.checkCaughtUp()
 }
 
 // callbackError keeps what fn returned apart from what the cluster did.

@@ -1,0 +1,171 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/kafkatest"
+)
+
+// The oldest supported release, and one of each line that people run. What the
+// fake cluster is asked in suite_test.go, they are asked too.
+func TestRealBrokersConform(t *testing.T) {
+	for _, version := range []string{kafkatest.ReleaseOld, kafkatest.ReleaseSource, kafkatest.ReleaseTarget} {
+		t.Run(version, func(t *testing.T) {
+			k := kafkatest.Start(t, kafkatest.ClusterOptions{
+				Version: version, Authorizer: true,
+				Listeners:  []kafkatest.Protocol{kafkatest.Plaintext, kafkatest.SASLSSL},
+				Properties: map[string]string{"connections.max.reauth.ms": "3000"},
+			})
+			c := open(t, strings.Split(k.Bootstrap(), ","), nil)
+			conformance(t, c)
+			conformACLs(t, c)
+			realSession(t, c)
+			realRenewal(t, k)
+		})
+	}
+}
+
+func secured(k *kafkatest.Cluster) func(*Options) {
+	return func(o *Options) {
+		o.Security = Security{
+			Protocol: "SASL_SSL",
+			TLS:      TLSFiles{TrustStore: Store{Path: k.Certificates().TrustJKS, Password: k.Certificates().Password}},
+			SASL:     SASL{Mechanism: "SCRAM-SHA-512", Username: "admin", Password: "admin-secret"},
+		}
+	}
+}
+
+// A real broker forgets a session when told a wrong id.
+func realSession(t *testing.T, c *Client) {
+	makeNamed(t, c, "session", 2)
+	tp := kafka.TopicPartition{Topic: "session", Partition: 1}
+	b := batch("a", "b")
+	produceTo(t, c, tp, b)
+	node, id := leaderOf(t, c, tp)
+	f := dialFetch(t, c, node)
+	for p := range int32(2) {
+		f.Want(wantFrom(kafka.TopicPartition{Topic: "session", Partition: p}, id, 0))
+	}
+	got, _ := fetchUntil(t, f, tp)
+	got.Buffer.Release()
+	f.Want(wantFrom(tp, id, 2))
+	if n := fetchOnce(t, f); n != 0 {
+		t.Errorf("an idle session's answer has %d partitions", n)
+	}
+	f.session.id++
+	if n := fetchOnce(t, f); n != 2 || c.Stats().SessionRestarts != 1 {
+		t.Errorf("the new session's first answer has %d partitions; %+v", n, c.Stats())
+	}
+	f.Want(wantFrom(tp, id, 99))
+	got, p := fetchUntil(t, f, tp)
+	got.Buffer.Release()
+	if p.Code != kafka.CodeOffsetOutOfRange {
+		t.Errorf("beyond the end: %s", p.Code)
+	}
+}
+
+func makeNamed(t *testing.T, c *Client, topic string, partitions int32) {
+	t.Helper()
+	if err := c.CreateTopics(deadline(t), []kafka.NewTopic{{Name: topic, Partitions: partitions, ReplicationFactor: -1}}, false)[topic]; err != nil {
+		t.Fatal(err)
+	}
+	awaitLeaders(t, c, topic, partitions)
+}
+
+// Logins of three seconds are renewed under load: no request is lost, doubled
+// or overtaken.
+func realRenewal(t *testing.T, k *kafkatest.Cluster) {
+	c := open(t, strings.Split(k.BootstrapOf(kafkatest.SASLSSL), ","), secured(k))
+	makeNamed(t, c, "renewal", 1)
+	tp := kafka.TopicPartition{Topic: "renewal"}
+	node, id := leaderOf(t, c, tp)
+	fetched := make(chan error, 1)
+	until := time.Now().Add(8 * time.Second)
+	go func() { fetched <- readUntil(t, c, wantFrom(tp, id, 0), node, until) }()
+
+	p := dialProduce(t, c, node)
+	b := batch("a", "b")
+	next := int64(0) // only the reader goroutine touches it
+	inFlight := make(chan struct{}, 5)
+	for time.Now().Before(until) {
+		inFlight <- struct{}{}
+		req := &kafka.ProduceRequest{Acks: -1, TimeoutMillis: 5000, Partitions: []kafka.ProducePartition{{TopicPartition: tp, TopicID: id, Batch: b}}}
+		err := p.Send(req, func(a *kafka.Produced, err error) {
+			if err != nil || a.Partitions[0].Code != 0 || a.Partitions[0].BaseOffset != next {
+				t.Errorf("%v %+v, want base offset %d", err, a, next)
+			}
+			next += 2
+			<-inFlight
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-fetched; err != nil {
+		t.Error(err)
+	}
+	if n := c.Stats().Reauthentications; n < 4 {
+		t.Errorf("%d logins were renewed, want 2 on each connection", n)
+	}
+}
+
+func readUntil(t *testing.T, c *Client, want kafka.FetchPartition, node int32, until time.Time) error {
+	f, err := c.DialFetch(t.Context(), node)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for time.Now().Before(until) {
+		f.Want(want)
+		got, err := f.Fetch(t.Context(), limits)
+		if err != nil {
+			return err
+		}
+		for i := range got.Partitions {
+			p := &got.Partitions[i]
+			_, next, err := decodeRecords(p, want.Offset, kafka.ReadUncommitted)
+			if err != nil || p.Code != 0 {
+				return errors.Join(err, p.Code.Err())
+			}
+			want.Offset = next
+		}
+		got.Buffer.Release()
+	}
+	return nil
+}
+
+func TestRealRefusalsAreExplained(t *testing.T) {
+	k := kafkatest.Start(t, kafkatest.ClusterOptions{
+		Version:   kafkatest.ReleaseTarget,
+		Listeners: []kafkatest.Protocol{kafkatest.SASLSSL, kafkatest.SASLPlaintext},
+	})
+	tls, plain := k.BootstrapOf(kafkatest.SASLSSL), k.BootstrapOf(kafkatest.SASLPlaintext)
+	tests := map[string]struct {
+		addr   string
+		change func(*Options)
+		want   string
+	}{
+		"wrong password":    {tls, func(o *Options) { o.Security.SASL.Password = "no" }, "SASL_AUTHENTICATION_FAILED"},
+		"unknown authority": {tls, func(o *Options) { o.Security.TLS.TrustStore = Store{} }, "unknown authority"},
+		"plain to TLS":      {tls, func(o *Options) { o.Security.Protocol = "SASL_PLAINTEXT" }, "the listener speaks TLS"},
+		"TLS to plain":      {plain, func(*Options) {}, "TLS handshake"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := open(t, []string{test.addr}, func(o *Options) {
+				secured(k)(o)
+				test.change(o)
+			})
+			_, err := c.Topics(deadline(t))
+			if err == nil || !strings.Contains(err.Error(), test.want) || kafka.ClassOf(err) != kafka.ClassOperator {
+				t.Errorf("class %s: %v", kafka.ClassOf(err), err)
+			}
+		})
+	}
+}
