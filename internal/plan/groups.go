@@ -118,7 +118,7 @@ func (in GroupInput) untouchable(rules GroupRules) (Reason, string) {
 	case len(in.Wanted) == 0:
 		return GroupUntranslated, ""
 	case in.Err != nil:
-		return GroupUnknownState, in.Err.Error()
+		return GroupUnknownState, kafka.CauseOf(in.Err)
 	case in.State == "":
 		return GroupUnknownState, ""
 	case in.State != kafka.GroupEmpty && in.State != kafka.GroupDead:

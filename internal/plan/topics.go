@@ -121,7 +121,7 @@ func unusable(p Pair, flow mirror.FlowID) (Park, bool) {
 		}
 		return Park{
 			Topic: p.Source.Name, Remote: p.Remote, Hint: hint,
-			Reason: fmt.Sprintf("topic %s of cluster %s cannot be described: %v", side.topic.Name, side.cluster, err),
+			Reason: fmt.Sprintf("topic %s of cluster %s cannot be described: %s", side.topic.Name, side.cluster, kafka.CauseOf(err)),
 		}, true
 	}
 	return Park{}, false
@@ -159,7 +159,7 @@ func create(p Pair, d Desired) Action {
 		Reason: fmt.Sprintf("topic %s of %s has no copy on %s", p.Source.Name, d.Flow.Source, d.Flow.Target),
 	}
 	if err := p.Source.ConfigsErr; err != nil {
-		reason := fmt.Sprintf("the settings of topic %s of cluster %s cannot be read: %v", p.Source.Name, d.Flow.Source, err)
+		reason := fmt.Sprintf("the settings of topic %s of cluster %s cannot be read: %s", p.Source.Name, d.Flow.Source, kafka.CauseOf(err))
 		hint := fmt.Sprintf("grant DESCRIBE_CONFIGS on topic %s of cluster %s", p.Source.Name, d.Flow.Source)
 		if d.Configs.Sync {
 			return Park{Topic: p.Source.Name, Remote: p.Remote, Reason: reason,

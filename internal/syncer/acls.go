@@ -99,7 +99,7 @@ func (s *ACLSync) describe(ctx context.Context, now time.Time, from ACLSource, c
 		s.o.Log.LogAttrs(ctx, level, "cluster has no authorizer, ACLs are not copied", attrs...)
 		return nil, fmt.Sprintf("cluster %s has no authorizer, ACLs are not copied", cluster), nil
 	case kafka.CodeClusterAuthorizationFailed:
-		err = fmt.Errorf("ACLs of cluster %s cannot be read: %w (grant DESCRIBE on the cluster)", cluster, err)
+		err = fmt.Errorf("ACLs of cluster %s cannot be read: %s (grant DESCRIBE on the cluster)", cluster, kafka.CauseOf(err))
 		s.conditions.Report(now, subject, err, attrs...)
 		s.mayGrant = true
 		return nil, err.Error(), nil
@@ -109,7 +109,7 @@ func (s *ACLSync) describe(ctx context.Context, now time.Time, from ACLSource, c
 			s.conditions.Report(now, subject, nil, attrs...)
 		}
 	}
-	return acls, "", wrap(fmt.Sprintf("describe ACLs of cluster %s", cluster), err)
+	return acls, "", located("describe ACLs", cluster, err)
 }
 
 func (s *ACLSync) note(now time.Time, inactive string) {
@@ -141,7 +141,7 @@ func (s *ACLSync) apply(ctx context.Context, now time.Time, actions []plan.Actio
 		}
 		for i, err := range s.target.CreateACLs(ctx, batch) {
 			if err != nil {
-				failed = append(failed, fmt.Errorf("%s %s of %s on topic %s: %w", batch[i].Permission, batch[i].Operation, batch[i].Principal, batch[i].ResourceName, err))
+				failed = append(failed, grantError{batch[i], err})
 				continue
 			}
 			made++
@@ -158,6 +158,20 @@ func (s *ACLSync) apply(ctx context.Context, now time.Time, actions []plan.Actio
 	s.mu.Unlock()
 	return errors.Join(err, s.summary(failed))
 }
+
+// grantError is a binding that the target did not take.
+type grantError struct {
+	acl kafka.ACL
+	err error
+}
+
+// Error names the binding and why.
+func (e grantError) Error() string {
+	return fmt.Sprintf("%s %s of %s on topic %s: %s", e.acl.Permission, e.acl.Operation, e.acl.Principal, e.acl.ResourceName, kafka.CauseOf(e.err))
+}
+
+// Unwrap returns why.
+func (e grantError) Unwrap() error { return e.err }
 
 // summary is one error for all bindings that could not be made.
 func (s *ACLSync) summary(failed []error) error {

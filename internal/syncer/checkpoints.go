@@ -19,7 +19,7 @@ func loadCheckpoints(ctx context.Context, log LogReader, tp kafka.TopicPartition
 	for i, at := range []kafka.OffsetAt{kafka.Earliest, kafka.Latest} {
 		got := log.ListOffsets(ctx, []kafka.TopicPartition{tp}, at, kafka.ReadCommitted)[tp]
 		if got.Err != nil {
-			return nil, fmt.Errorf("find the bounds of %s: %w", tp, got.Err)
+			return nil, fmt.Errorf("bounds of %s: %w", tp, got.Err)
 		}
 		bounds[i] = got.Offset
 	}
@@ -35,7 +35,7 @@ func loadCheckpoints(ctx context.Context, log LogReader, tp kafka.TopicPartition
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read checkpoints from %s: %w", tp, err)
+		return nil, fmt.Errorf("checkpoints in %s: %w", tp, err)
 	}
 	return loaded, nil
 }

@@ -127,10 +127,10 @@ func (s *ConfigSync) observe(ctx context.Context, now time.Time) (pairs []plan.P
 	}
 	source, target := map[string]kafka.TopicConfigs{}, map[string]kafka.TopicConfigs{}
 	if err := describeInto(ctx, s.source, s.o.SourceBudget, sources, source); err != nil {
-		return nil, nil, fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Flow.Source, err)
+		return nil, nil, located("read topic configs", s.o.Flow.Source, err)
 	}
 	if err := describeInto(ctx, s.target, s.o.TargetBudget, targets, target); err != nil {
-		return nil, nil, fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Flow.Target, err)
+		return nil, nil, located("read topic configs", s.o.Flow.Target, err)
 	}
 	for i := range pairs {
 		p := &pairs[i]
@@ -141,7 +141,7 @@ func (s *ConfigSync) observe(ctx context.Context, now time.Time) (pairs []plan.P
 		}{{s.o.Flow.Source, &p.Source, source[p.Source.Name]}, {s.o.Flow.Target, &p.Target, target[p.Remote]}} {
 			side.topic.Configs, side.topic.ConfigsErr = side.got.Entries, side.got.Err
 			if side.got.Err != nil {
-				refused[p.Remote] = fmt.Sprintf("settings of topic %s of cluster %s cannot be read: %v (grant DESCRIBE_CONFIGS on it)", side.topic.Name, side.cluster, side.got.Err)
+				refused[p.Remote] = fmt.Sprintf("settings of topic %s of cluster %s cannot be read: %s (grant DESCRIBE_CONFIGS on it)", side.topic.Name, side.cluster, kafka.CauseOf(side.got.Err))
 			}
 		}
 		if p.Target.ConfigsErr == nil && s.o.Observe != nil {
@@ -160,7 +160,7 @@ func (s *ConfigSync) inherited(ctx context.Context, copies []plan.Topic) (map[st
 	}
 	others, err := listTopics(ctx, s.target, s.o.TargetBudget)
 	if err != nil {
-		return nil, fmt.Errorf("list topics of cluster %s: %w", s.o.Flow.Target, err)
+		return nil, located("list topics", s.o.Flow.Target, err)
 	}
 	var names []string
 	for _, t := range others[:min(len(others), describeBatch)] {
@@ -168,7 +168,7 @@ func (s *ConfigSync) inherited(ctx context.Context, copies []plan.Topic) (map[st
 	}
 	configs := map[string]kafka.TopicConfigs{}
 	if err := describeInto(ctx, s.target, s.o.TargetBudget, names, configs); err != nil {
-		return nil, fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Flow.Target, err)
+		return nil, located("read topic configs", s.o.Flow.Target, err)
 	}
 	var more []plan.Topic
 	for _, c := range configs {
@@ -197,7 +197,7 @@ func (s *ConfigSync) alter(ctx context.Context, batch []plan.AlterConfig, refuse
 			continue
 		}
 		if err != nil {
-			refused[a.Topic] = fmt.Sprintf("alter topic %s on cluster %s: %v (grant ALTER_CONFIGS on it, or exclude the setting with config.properties.exclude)", a.Topic, s.o.Flow.Target, err)
+			refused[a.Topic] = fmt.Sprintf("settings of topic %s of cluster %s cannot be changed: %s (grant ALTER_CONFIGS on it, or exclude the setting with config.properties.exclude)", a.Topic, s.o.Flow.Target, kafka.CauseOf(err))
 			continue
 		}
 		for _, c := range a.Changes {
@@ -205,7 +205,7 @@ func (s *ConfigSync) alter(ctx context.Context, batch []plan.AlterConfig, refuse
 				slog.String("change", c.String()), slog.String(telemetry.KeyReason, a.Reason))
 		}
 	}
-	return wrap(fmt.Sprintf("alter topic settings on cluster %s", s.o.Flow.Target), passing)
+	return located("alter topic configs", s.o.Flow.Target, passing)
 }
 
 func (s *ConfigSync) reportRefused(now time.Time, pairs []plan.Pair, refused map[string]string) {

@@ -40,7 +40,7 @@ func (g *GroupSync) Commit(ctx context.Context, now time.Time) error {
 		return nil
 	})
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("write offsets of %s on cluster %s: %w", counted(failed, "group"), g.o.Flow.Target, first)
+		err = fmt.Errorf("offsets of %s not written: %w", counted(failed, "group"), located("commit group offsets", g.o.Flow.Target, first))
 	}
 	return err
 }
@@ -52,6 +52,11 @@ func (g *GroupSync) look(ctx context.Context, batch []string) ([]plan.GroupInput
 	}
 	at := g.o.Now()
 	described := g.target.DescribeGroups(ctx, batch...)
+	for group, d := range described {
+		if kafka.CodeOf(d.Err) == kafka.CodeGroupIDNotFound {
+			described[group] = kafka.GroupDescription{Group: group, State: kafka.GroupDead}
+		}
+	}
 	var idle []string
 	for _, group := range batch {
 		d := described[group]
@@ -125,7 +130,7 @@ func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInpu
 			withheld = append(withheld, plan.Withheld{Group: in.Group, Partition: o.TopicPartition, Reason: plan.GroupActive, Detail: kafka.CodeOf(perr).String()})
 		default:
 			refused = perr
-			withheld = append(withheld, plan.Withheld{Group: in.Group, Partition: o.TopicPartition, Reason: plan.CommitRefused, Detail: perr.Error()})
+			withheld = append(withheld, plan.Withheld{Group: in.Group, Partition: o.TopicPartition, Reason: plan.CommitRefused, Detail: kafka.CauseOf(perr)})
 		}
 	}
 	g.noteCommit(now, in.Group, synced, withheld)

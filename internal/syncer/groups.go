@@ -151,7 +151,7 @@ func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
 	}
 	listed, listErr := g.source.ListGroups(ctx)
 	if listErr != nil && len(listed) == 0 {
-		return fmt.Errorf("list groups of cluster %s: %w", g.o.Flow.Source, listErr)
+		return located("list groups", g.o.Flow.Source, listErr)
 	}
 	skipped := map[string]string{}
 	var named []string
@@ -173,7 +173,7 @@ func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
 	}
 	g.take(ctx, followed, skipped, listErr != nil)
 	if listErr != nil {
-		return fmt.Errorf("list groups of cluster %s: some brokers did not answer: %w", g.o.Flow.Source, listErr)
+		return fmt.Errorf("some brokers did not tell their groups: %w", located("list groups", g.o.Flow.Source, listErr))
 	}
 	return nil
 }
@@ -206,9 +206,9 @@ func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []stri
 
 func (g *GroupSync) unreadable(group string, err error) string {
 	if kafka.CodeOf(err) == kafka.CodeGroupAuthorizationFailed {
-		return fmt.Sprintf("its offsets cannot be read: %v (grant DESCRIBE on group %s of cluster %s)", err, group, g.o.Flow.Source)
+		return fmt.Sprintf("its offsets cannot be read: %s (grant DESCRIBE on group %s of cluster %s)", kafka.CauseOf(err), group, g.o.Flow.Source)
 	}
-	return fmt.Sprintf("its offsets cannot be read: %v", err)
+	return "its offsets cannot be read: " + kafka.CauseOf(err)
 }
 
 // reportGroup names what a group's broker refuses, once. Troubles that pass are
@@ -218,7 +218,7 @@ func (g *GroupSync) reportGroup(now time.Time, group, what string, err error) {
 		return
 	}
 	if err != nil {
-		err = fmt.Errorf("%s of group %s: %w", what, group, err)
+		err = fmt.Errorf("%s of group %s: %s", what, group, kafka.CauseOf(err))
 	}
 	g.conditions.Report(now, what+" "+group, err, slog.String(telemetry.KeyGroup, group))
 }
@@ -294,7 +294,7 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 		return nil
 	})
 	if len(failed) > 0 {
-		err = errors.Join(err, fmt.Errorf("read offsets of %s on cluster %s: %w", counted(len(failed), "group"), g.o.Flow.Source, failed[0]))
+		err = errors.Join(err, fmt.Errorf("offsets of %s not read: %w", counted(len(failed), "group"), located("fetch group offsets", g.o.Flow.Source, failed[0])))
 	}
 	return err
 }
@@ -321,7 +321,7 @@ func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, commit
 			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
 		}
 		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
-			return fmt.Errorf("write checkpoints of group %s to cluster %s: %w", group, g.o.Flow.Target, err)
+			return fmt.Errorf("checkpoints of group %s: %w", group, located("write", g.o.Flow.Target, err))
 		}
 	}
 	g.mu.Lock()

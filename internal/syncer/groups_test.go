@@ -230,7 +230,7 @@ func TestCheckpointThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 	r.group("g", map[kafka.TopicPartition]int64{orders: 7})
 	must(t, r.sync.Discover(t.Context(), r.now))
 	r.target.failing("write", "A.checkpoints.internal-0", kafka.CodeNotEnoughReplicas)
-	if err := r.sync.Emit(t.Context(), r.now); err == nil || !strings.Contains(err.Error(), "write checkpoints of group g to cluster B") {
+	if err := r.sync.Emit(t.Context(), r.now); err == nil || !strings.Contains(err.Error(), "checkpoints of group g: write on cluster B") {
 		t.Errorf("error %v", err)
 	}
 	r.target.failing("write", "A.checkpoints.internal-0", nil)
@@ -440,7 +440,7 @@ func TestRefusedCommitIsNamedOnceAndOthersAreWritten(t *testing.T) {
 		t.Errorf("said %d times, want once:\n%s", n, r.log.text())
 	}
 	r.target.failing("commit", "closed", kafka.CodeCoordinatorNotAvailable)
-	if err := r.sync.Commit(t.Context(), r.now); err == nil || !strings.Contains(err.Error(), "write offsets of 1 group on cluster B") {
+	if err := r.sync.Commit(t.Context(), r.now); err == nil || !strings.Contains(err.Error(), "offsets of 1 group not written: commit group offsets on cluster B") {
 		t.Errorf("a coordinator that is away: error %v", err)
 	}
 }
@@ -499,7 +499,7 @@ func TestOffsetsThatCannotBeReadNowFailTheRoundOnly(t *testing.T) {
 	must(t, r.sync.Discover(t.Context(), r.now))
 	r.source.failing("fetch offsets", "away", kafka.CodeCoordinatorLoadInProgress)
 	err := r.sync.Emit(t.Context(), r.now)
-	if err == nil || err.Error() != "read offsets of 1 group on cluster A: COORDINATOR_LOAD_IN_PROGRESS" {
+	if err == nil || err.Error() != "offsets of 1 group not read: fetch group offsets on cluster A: COORDINATOR_LOAD_IN_PROGRESS" {
 		t.Errorf("error %v", err)
 	}
 	r.wantCheckpoints(t, "here A.orders-0 50->50 m")

@@ -34,7 +34,7 @@ func (h *Heartbeats) RunOnce(ctx context.Context, now time.Time) error {
 		Key: beat.AppendKey(nil), Value: beat.AppendValue(nil), Timestamp: beat.Timestamp,
 	}})
 	if err != nil {
-		return fmt.Errorf("write heartbeat %s to cluster %s: %w", h.flow, h.flow.Target, err)
+		return fmt.Errorf("heartbeat %s: %w", h.flow, located("write", h.flow.Target, err))
 	}
 	h.mu.Lock()
 	h.mu.last = now

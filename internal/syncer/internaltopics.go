@@ -90,7 +90,7 @@ func (s *InternalTopics) RunOnce(ctx context.Context, now time.Time) error {
 	}
 	found, err := s.admin.TopicConfigs(ctx, names...)
 	if err != nil {
-		return fmt.Errorf("describe internal topics of cluster %s: %w", s.cluster, err)
+		return located("read topic configs", s.cluster, err)
 	}
 	var missing []InternalTopic
 	var errs []error
@@ -143,8 +143,8 @@ func (s *InternalTopics) create(ctx context.Context, now time.Time, missing []In
 		case kafka.CodeOf(err) == kafka.CodeTopicAlreadyExists:
 			s.conditions.Report(now, t.Name, nil, attrs...)
 		case assumesTopic(kafka.CodeOf(err)):
-			s.conditions.Report(now, t.Name, fmt.Errorf("create internal topic %s on cluster %s: %w (grant CREATE on it, or create it with cleanup.policy=compact and %d partitions)",
-				t.Name, s.cluster, err, t.Partitions), attrs...)
+			s.conditions.Report(now, t.Name, fmt.Errorf("internal topic %s cannot be created on cluster %s: %s (grant CREATE on it, or create it with cleanup.policy=compact and %s)",
+				t.Name, s.cluster, kafka.CauseOf(err), counted(int(t.Partitions), "partition")), attrs...)
 		default:
 			errs = append(errs, explainFactor(ctx, s.admin, s.cluster, t.Name, t.ReplicationFactor, t.FactorKey, err))
 		}
@@ -164,16 +164,15 @@ func assumesTopic(c kafka.Code) bool {
 // explainFactor adds to a refused replication factor how many brokers there are
 // and which factor would fit.
 func explainFactor(ctx context.Context, admin Creator, cluster mirror.ClusterAlias, topic string, factor int16, key string, err error) error {
-	e := &kafka.Error{Op: "create topic", Cluster: string(cluster), Subject: topic, Err: err, Class: kafka.ClassOf(err)}
 	if kafka.CodeOf(err) != kafka.CodeInvalidReplicationFactor {
-		return e
+		return located("create topic "+topic, cluster, err)
 	}
+	e := &kafka.Error{Op: "create topic", Cluster: string(cluster), Subject: topic, Code: kafka.CodeInvalidReplicationFactor}
 	brokers, listErr := admin.Brokers(ctx)
 	if listErr != nil || len(brokers) == 0 {
 		e.Hint = fmt.Sprintf("set %s to at most the number of brokers", key)
 		return e
 	}
-	e.Code, e.Class = kafka.CodeInvalidReplicationFactor, kafka.ClassOperator
 	e.Err = fmt.Errorf("replication factor %d does not fit a cluster with %s", factor, counted(len(brokers), "broker"))
 	e.Hint = fmt.Sprintf("set %s=%d", key, len(brokers))
 	return e

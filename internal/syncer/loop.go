@@ -2,11 +2,13 @@ package syncer
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/telemetry"
 )
 
@@ -199,10 +201,11 @@ func everyBatch[T any](items []T, size int, do func([]T) error) error {
 	return nil
 }
 
-// wrap names the step that failed.
-func wrap(step string, err error) error {
-	if err == nil {
-		return nil
+// located names what was tried on which cluster, unless the error does so itself.
+func located(op string, cluster mirror.ClusterAlias, err error) error {
+	var e *kafka.Error
+	if err == nil || errors.As(err, &e) && e.Cluster != "" {
+		return err
 	}
-	return fmt.Errorf("%s: %w", step, err)
+	return &kafka.Error{Op: op, Cluster: string(cluster), Err: err}
 }

@@ -34,10 +34,7 @@ func (s *TopicSync) learnSettings(ctx context.Context, now time.Time, pairs []pl
 	for name, c := range configs {
 		s.noteSettings(now, name, ids[name], c)
 	}
-	if err != nil {
-		return fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Desired.Flow.Target, err)
-	}
-	return nil
+	return located("read topic configs", s.o.Desired.Flow.Target, err)
 }
 
 func (s *TopicSync) noteSettings(now time.Time, name string, id kafka.TopicID, c kafka.TopicConfigs) {
@@ -47,8 +44,8 @@ func (s *TopicSync) noteSettings(now time.Time, name string, id kafka.TopicID, c
 	}
 	err := c.Err
 	if err != nil {
-		err = fmt.Errorf("settings of topic %s on cluster %s cannot be read, so batches are sent as if it had none: %w (grant DESCRIBE_CONFIGS on it)",
-			name, s.o.Desired.Flow.Target, err)
+		err = fmt.Errorf("settings of topic %s of cluster %s cannot be read, so batches are sent as if it had none: %s (grant DESCRIBE_CONFIGS on it)",
+			name, s.o.Desired.Flow.Target, kafka.CauseOf(err))
 	}
 	s.settingsConditions.Report(now, name, err, slog.String(telemetry.KeyRemoteTopic, name))
 	s.Observe(name, id, c.Entries, now)

@@ -120,7 +120,7 @@ func TestLostSyncIsSaidOnceAndTheNextIsWritten(t *testing.T) {
 				w.Offer(offsetSync("foo", i, i))
 				synctest.Wait()
 			}
-			if n := log.matching("not done", "write offset sync"); n != 1 {
+			if n := log.matching("not done", "offset sync not written: TOPIC_AUTHORIZATION_FAILED"); n != 1 {
 				t.Errorf("said %d times, want once:\n%s", n, log.text())
 			}
 			c.failing("write", syncsTopic.String(), nil)
@@ -248,7 +248,7 @@ func TestHeartbeatIsWrittenAsMirrorMakerDoes(t *testing.T) {
 		t.Errorf("last at %s", h.Last())
 	}
 	c.failing("write", "", kafka.CodeTopicAuthorizationFailed)
-	if err := h.RunOnce(t.Context(), now.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "write heartbeat A->B to cluster B") {
+	if err := h.RunOnce(t.Context(), now.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "heartbeat A->B: write on cluster B") {
 		t.Errorf("error %v", err)
 	}
 	if !h.Last().Equal(now) {

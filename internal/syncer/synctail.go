@@ -64,7 +64,7 @@ func (t *SyncTail) Run(ctx context.Context, lastOnly bool) {
 			return
 		}
 		if err != nil {
-			err = fmt.Errorf("read offset syncs from %s: %w", t.topic, err)
+			err = fmt.Errorf("offset syncs not read: %w", err)
 		}
 		t.conditions.Report(t.now(), t.topic.Topic, err, slog.String(telemetry.KeyTopic, t.topic.Topic))
 		if pause(ctx, tailBackoff) != nil {

@@ -131,7 +131,7 @@ func (w *SyncWriter) write(ctx context.Context, s mirror.OffsetSync) error {
 	}
 	w.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("write offset sync to %s: %w", w.topic, err)
+		err = fmt.Errorf("offset sync not written: %w", err)
 	}
 	if ctx.Err() == nil {
 		w.conditions.Report(w.now(), w.topic.Topic, err, slog.String(telemetry.KeyTopic, w.topic.Topic))

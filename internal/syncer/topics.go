@@ -182,18 +182,18 @@ func (s *TopicSync) Observe(topic string, id kafka.TopicID, entries []kafka.Conf
 func (s *TopicSync) RunOnce(ctx context.Context, now time.Time) error {
 	source, err := listTopics(ctx, s.source, s.o.SourceBudget)
 	if err != nil {
-		return fmt.Errorf("list topics of cluster %s: %w", s.o.Desired.Flow.Source, err)
+		return located("list topics", s.o.Desired.Flow.Source, err)
 	}
 	target, err := listTopics(ctx, s.target, s.o.TargetBudget)
 	if err != nil {
-		return fmt.Errorf("list topics of cluster %s: %w", s.o.Desired.Flow.Target, err)
+		return located("list topics", s.o.Desired.Flow.Target, err)
 	}
 	matched := plan.Match(plan.Observed{Source: source, Target: target}, s.o.Desired)
 	s.announce(ctx, matched)
 	parked, changed, applyErr := s.apply(ctx, now, &matched, target)
 	if len(changed) > 0 {
 		if target, err = s.settled(ctx, changed); err != nil {
-			return fmt.Errorf("list topics of cluster %s: %w", s.o.Desired.Flow.Target, err)
+			return located("list topics", s.o.Desired.Flow.Target, err)
 		}
 		// Parked topics keep their reasons; only what exists now may differ.
 		matched.Pairs = plan.Match(plan.Observed{Source: source, Target: target}, s.o.Desired).Pairs
@@ -285,7 +285,7 @@ func (s *TopicSync) apply(ctx context.Context, now time.Time, m *plan.Matched, t
 func (s *TopicSync) describeMissing(ctx context.Context, m *plan.Matched, missing []string) (young map[string]bool, err error) {
 	configs := map[string]kafka.TopicConfigs{}
 	if err := describeInto(ctx, s.source, s.o.SourceBudget, missing, configs); err != nil {
-		return nil, fmt.Errorf("describe topic settings on cluster %s: %w", s.o.Desired.Flow.Source, err)
+		return nil, located("read topic configs", s.o.Desired.Flow.Source, err)
 	}
 	young = map[string]bool{}
 	for i := range m.Pairs {
@@ -354,7 +354,7 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 			parked[a.Source] = plan.Park{Topic: a.Source, Remote: a.Topic, Reason: err.Error(), Hint: s.hint(err, "CREATE", a.Topic)}
 		}
 	}
-	return wrap(fmt.Sprintf("create topics on cluster %s", s.o.Desired.Flow.Target), passing)
+	return located("create topics", s.o.Desired.Flow.Target, passing)
 }
 
 // heals reports whether an error is one that concerns the cluster rather than
@@ -387,10 +387,10 @@ func (s *TopicSync) grow(ctx context.Context, batch []plan.AddPartitions, parked
 			changed[a.Topic] = a.To // somebody else was faster
 		default:
 			parked[a.Source] = plan.Park{Topic: a.Source, Remote: a.Topic, Hint: s.hint(err, "ALTER", a.Topic),
-				Reason: fmt.Sprintf("add partitions to topic %s on cluster %s: %v", a.Topic, s.o.Desired.Flow.Target, err)}
+				Reason: fmt.Sprintf("partitions cannot be added to topic %s of cluster %s: %s", a.Topic, s.o.Desired.Flow.Target, kafka.CauseOf(err))}
 		}
 	}
-	return wrap(fmt.Sprintf("add partitions on cluster %s", s.o.Desired.Flow.Target), passing)
+	return located("add partitions", s.o.Desired.Flow.Target, passing)
 }
 
 func (s *TopicSync) hint(err error, right, topic string) string {

@@ -281,7 +281,7 @@ func TestUnreachableClusterFailsTheRoundAndKeepsTheList(t *testing.T) {
 	r.round(t, start)
 	for _, c := range []*fakeCluster{r.source, r.target} {
 		c.failing("list topics", "", kafka.CodeNetworkException)
-		if err := r.sync.RunOnce(t.Context(), start); err == nil || !strings.Contains(err.Error(), "list topics of cluster "+c.alias) {
+		if err := r.sync.RunOnce(t.Context(), start); err == nil || !strings.Contains(err.Error(), "list topics on cluster "+c.alias) {
 			t.Errorf("error %v does not name cluster %s", err, c.alias)
 		}
 		c.failing("list topics", "", nil)
@@ -345,7 +345,7 @@ func TestSettingsThatCannotBeReadAreNamedOnce(t *testing.T) {
 	if got := r.last()[0].Settings; got != (TargetSettings{}) {
 		t.Errorf("settings %+v, want unknown", got)
 	}
-	if n := r.log.matching("not done", "settings of topic A.orders on cluster B", "DESCRIBE_CONFIGS"); n != 1 {
+	if n := r.log.matching("not done", "settings of topic A.orders of cluster B", "DESCRIBE_CONFIGS"); n != 1 {
 		t.Errorf("said %d times, want once:\n%s", n, r.log.text())
 	}
 }
