@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -243,13 +244,19 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 	if err != nil {
 		return err
 	}
-	k.log.Info("reading the target's tail to find where the last owner stopped", "lane", o.index, "partitions", len(scans), "fence", string(o.id.fence))
 	waited := sync.OnceFunc(func() { pause(ctx, SessionTimeout) })
+	began := time.Now()
+	var left, records atomic.Int64
+	left.Store(int64(len(scans)))
 	for _, s := range scans {
 		o.scans.Go(func() {
 			o.slots <- struct{}{}
 			defer func() { <-o.slots }()
-			o.scan(ctx, s, marked[s.Target], waited)
+			records.Add(int64(o.scan(ctx, s, marked[s.Target], waited)))
+			if left.Add(-1) == 0 && ctx.Err() == nil {
+				k.log.Info("the last owner had not stopped in order: read where it ended", "lane", o.index, "partitions", len(scans),
+					"records", records.Load(), "fence", string(o.id.fence), "took", time.Since(began).Round(time.Millisecond).String())
+			}
 		})
 	}
 	return nil
@@ -291,8 +298,9 @@ func parkReason(p plan.Placement) string {
 	return reason
 }
 
-// scan finds one partition's place and starts its track.
-func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()) {
+// scan finds one partition's place, starts its track, and returns how many
+// records it found behind the position.
+func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()) int {
 	k := o.keeper
 	to := limit{marker: kafka.NoProducer, end: int64(s.in.TargetLog.End)}
 	var writers map[int64]bool
@@ -315,21 +323,19 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	spec := replicate.TrackSpec{Replica: s.Replica.Replica, Next: f.next, Write: f.write, Known: true, Moved: true}
 	switch {
 	case ctx.Err() != nil:
-		return
+		return 0
 	case err != nil:
 		spec.Next, spec.Write = s.p.Source, s.p.Target
 		o.lane.Park(spec, "where the last owner stopped cannot be found: "+err.Error())
-		return
+		return 0
 	case f.foreign > 0 && k.opts.ParkForeign:
 		o.lane.Park(spec, fmt.Sprintf("somebody else wrote %d records to %s behind ours: copying on would append to them", f.foreign, s.Target))
-		return
+		return f.ours
 	case f.foreign > 0:
 		k.log.Warn("somebody else writes to a replicated partition", "topic", s.Target.Topic, "partition", s.Target.Partition, "records", f.foreign)
 	}
-	if f.ours > 0 {
-		k.log.Info("found records that were copied after the last position", "topic", s.Source.Topic, "partition", s.Source.Partition, "records", f.ours, "upstream", int64(f.next))
-	}
 	o.lane.Start([]replicate.TrackSpec{spec})
+	return f.ours
 }
 
 // tailStart is where reading must begin so that the target's tail can hold all
