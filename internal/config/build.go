@@ -165,6 +165,7 @@ func (b *builder) flow(p pair) Flow {
 	if val, ok := r.get("tasks.max"); ok {
 		if n, ok := val.integer(32); ok {
 			f.TasksMax = Opt[int32]{Value: int32(n), Set: true}
+			r.note("tasks.max", trim(val.Raw), val.Origin)
 		}
 	}
 	b.positions(&f, r, worker)

@@ -155,6 +155,7 @@ func (c *catalogue) secret(name string) bool {
 var secretSuffixes = []string{
 	"password", "sasl.jaas.config", "ssl.keystore.key", "secret", "token", ".passphrase", "credentials",
 	"basic.auth.user.info", "access.key", "secret.key",
+	"ssl.truststore.certificates", "ssl.keystore.certificate.chain", // no secrets, but nothing to print
 }
 
 // connectionNames are the keys that MirrorMaker copies into every client

@@ -12,6 +12,9 @@ import (
 // check looks at the deployment as a whole: what its keys mean together.
 func (b *builder) check(file string, d *Deployment) {
 	b.anyFlow(file, d)
+	if val, ok := b.raw["enabled"]; ok && isTrue(val) {
+		b.warnf(val.Origin, "write S->T.enabled = true for the flows that are meant", "at the top level it enables every pair of clusters that writes heartbeats")
+	}
 	for i := range d.Flows {
 		f := &d.Flows[i]
 		if !f.Enabled {

@@ -71,10 +71,11 @@ func parseLoginModule(t *jaasTokens, first jaasToken) (LoginModule, error) {
 type jaasKind uint8
 
 const (
-	jaasEnd   jaasKind = iota
-	jaasWord           // a bare word
-	jaasQuote          // a quoted string
-	jaasOther          // a number or a single character: no text in it
+	jaasEnd    jaasKind = iota
+	jaasWord            // a bare word
+	jaasQuote           // a quoted string
+	jaasNumber          // a number, which has no text to Java
+	jaasOther           // a single character
 )
 
 type jaasToken struct {
@@ -151,7 +152,7 @@ func (t *jaasTokens) number(first rune) jaasToken {
 		dot = dot || c == '.'
 		t.pos++
 	}
-	return jaasToken{kind: jaasOther, char: first}
+	return jaasToken{kind: jaasNumber, char: first}
 }
 
 // quoted reads to the closing quote; a line end closes it as well.

@@ -166,7 +166,7 @@ func (l *linter) readable(t Type, values []string, name string, val value) bool 
 			return true
 		}
 		if _, err := parseSize(val.Text); err != nil {
-			l.errorf(val.Origin, commentHint(val, "a number of bytes, with KiB, MiB or GiB if you like, or unlimited"), "%v", err)
+			l.errorf(val.Origin, commentHint(val, "a number of bytes, with KiB, MiB or GiB if you like, or unlimited"), "%q is not a size that fits", val.said())
 			return false
 		}
 		return true
@@ -181,10 +181,10 @@ func (l *linter) boolean(name string, val value) bool {
 	}
 	selects := name == "enabled" || name == "emit.heartbeats.enabled"
 	if first, _, _ := strings.Cut(trim(val.Text), " "); selects && strings.EqualFold(first, "false") {
-		l.warnf(val.Origin, commentHint(val, "write false alone"), "%q is read as false", trim(val.Text))
+		l.warnf(val.Origin, commentHint(val, "write false alone"), "%q is read as false", val.said())
 		return false
 	}
-	l.errorf(val.Origin, commentHint(val, "true or false"), "%q is neither true nor false", trim(val.Text))
+	l.errorf(val.Origin, commentHint(val, "true or false"), "%q is neither true nor false", val.said())
 	return false
 }
 
@@ -201,7 +201,7 @@ func (l *linter) number(t Type, name string, val value) bool {
 	}
 	n, ok := val.integer(bits)
 	if !ok {
-		l.errorf(val.Origin, commentHint(val, "a whole number"), "%q is not a number that fits", trim(val.Text))
+		l.errorf(val.Origin, commentHint(val, "a whole number"), "%q is not a number that fits", val.said())
 		return false
 	}
 	switch {
@@ -252,14 +252,14 @@ func (l *linter) word(values []string, name string, val value) bool {
 		return true
 	}
 	if name == "use.defaults.from" {
-		l.warnf(val.Origin, "source or target", "%q is read as target", text)
+		l.warnf(val.Origin, "source or target", "%q is read as target", val.said())
 		return true
 	}
 	hint := "one of " + strings.Join(values, ", ")
 	if meant := suggest(text, values); meant != "" {
 		hint = "did you mean " + meant + "? " + hint
 	}
-	l.errorf(val.Origin, commentHint(val, hint), "%q is not a value of it", text)
+	l.errorf(val.Origin, commentHint(val, hint), "%q is not a value of it", val.said())
 	return false
 }
 
@@ -269,14 +269,15 @@ func (l *linter) class(values []string, val value) bool {
 	if len(values) == 0 || slices.Contains(values, simpleName(text)) {
 		return true
 	}
-	l.errorf(val.Origin, "remove it, or use "+strings.Join(values, " or "), "class %s cannot be run here: %s", text, jvmOnly)
+	l.errorf(val.Origin, "remove it, or use "+strings.Join(values, " or "), "class %s cannot be run here: %s", val.said(), jvmOnly)
 	return false
 }
 
 // commentHint replaces the hint where the value ends in what looks like a comment.
 func commentHint(val value, otherwise string) string {
-	if i := strings.IndexAny(val.Text, "#!"); i > 0 && isBlank(rune(val.Text[i-1])) {
-		return fmt.Sprintf("this format has no comments at the end of a line; write %s alone", trim(val.Text[:i]))
+	text := val.said()
+	if i := strings.IndexAny(text, "#!"); i > 0 && isBlank(rune(text[i-1])) {
+		return fmt.Sprintf("this format has no comments at the end of a line; write %s alone", trim(text[:i]))
 	}
 	return otherwise
 }

@@ -23,19 +23,20 @@ func (l *linter) patterns(val value) bool {
 		l.errorf(val.Origin, hint, "a list is split at every comma: %q became the pieces %s", torn.whole, quoted(torn.pieces))
 		return false
 	}
+	star := false
 	for _, item := range items {
 		switch {
-		case item == "*":
+		case slices.Contains(strings.Fields(item), "*"):
 			l.errorf(val.Origin, "write .* for everything", `"*" alone is not a pattern`)
-			return false
+			star = true
 		case strings.HasPrefix(item, "!"):
 			l.warnf(val.Origin, "use the matching .exclude key", `%q matches names that begin with "!"; a leading "!" does not exclude`, item)
 		case strings.Contains(item, " #"):
 			l.warnf(val.Origin, "this format has no comments at the end of a line", "%q is taken as a pattern, comment included", item)
-		case slices.Contains(strings.Fields(item), "*"):
-			l.errorf(val.Origin, "write .* for everything", `"*" alone is not a pattern`)
-			return false
 		}
+	}
+	if star {
+		return false
 	}
 	if _, err := mirror.CompilePatterns(items); err != nil {
 		hint := "patterns are Java regular expressions, matched against the whole name"

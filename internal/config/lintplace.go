@@ -207,11 +207,28 @@ func (l *linter) unknown(p place, val value) {
 			}
 		}
 	}
-	hint := ""
+	l.doubtful(val.Origin, l.meant(p), "unknown key; nothing reads it")
+}
+
+// meant is a hint to the key that was probably meant: one that may stand at the
+// place, or else one of another place.
+func (l *linter) meant(p place) string {
 	if meant := suggest(p.name, l.namesAt(p.scope)); meant != "" {
-		hint = "did you mean " + p.prefix() + meant + "?"
+		return "did you mean " + p.prefix() + meant + "?"
 	}
-	l.doubtful(val.Origin, hint, "unknown key; nothing reads it")
+	if word, rest, ok := strings.Cut(p.name, "."); ok && p.scope != ScopeTop {
+		if role := suggest(word, roleNames); role != "" {
+			return "did you mean " + p.prefix() + role + "." + rest + "?"
+		}
+	}
+	meant := suggest(p.name, l.namesAt(ScopeTop|ScopeFlow|ScopeCluster))
+	if meant == "" {
+		return ""
+	}
+	if l.keys.exact[meant].Scope == ScopeCluster {
+		return "did you mean " + either(l.forTargets(meant)) + "?"
+	}
+	return "did you mean " + meant + "? It is read at another place"
 }
 
 // bareClient is where a client setting without its layer belongs.

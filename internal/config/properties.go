@@ -85,6 +85,7 @@ func decodeText(file string, data []byte, r *report) []rune {
 // logicalLine is one entry before it is taken apart: its characters with
 // continuations joined, and the natural line of each.
 type logicalLine struct {
+	first int // natural line it starts on
 	chars []rune
 	lines []int
 }
@@ -99,13 +100,18 @@ type lineScanner struct {
 
 func (s *lineScanner) next() (logicalLine, bool) {
 	var l logicalLine
+	continued := false
 	for s.pos < len(s.text) {
-		continued := s.natural(&l)
+		if len(l.chars) == 0 {
+			l.first = s.line
+		}
+		continued = s.natural(&l)
 		if !continued && len(l.chars) > 0 {
 			return l, true
 		}
 	}
-	return l, len(l.chars) > 0
+	// A lone backslash at the end of the file is an entry without anything, to Java.
+	return l, continued
 }
 
 // natural appends one natural line to l and reports whether the next one
@@ -174,7 +180,7 @@ func (l logicalLine) entry(file string, r *report) Entry {
 		}
 		start++
 	}
-	at := Origin{File: file, Line: l.lines[0]}
+	at := Origin{File: file, Line: l.first}
 	e := Entry{Key: l.unescape(0, keyEnd, at, nil, r)}
 	at.Key = e.Key
 	e.Origin = at

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -309,6 +308,8 @@ func (b *builder) wantOptions(m LoginModule, at Origin, names ...string) {
 	}
 }
 
+var httpURL = regexp.MustCompile(`^(?i:https?)://[^/\s]+`)
+
 func (b *builder) oauth(m LoginModule, v view, at Origin) Credential {
 	o := OAuth{
 		ClientID: m.Options["clientId"], ClientSecret: NewSecret(m.Options["clientSecret"]), Scope: m.Options["scope"],
@@ -331,16 +332,17 @@ func (b *builder) oauth(m LoginModule, v view, at Origin) Credential {
 		b.errorf(at, "add it", "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url")
 		return o
 	}
-	u, err := url.Parse(trim(endpoint.Text))
-	switch {
-	case err != nil, u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "file":
-		b.errorf(endpoint.Origin, "an https: or file: URL", "not a URL that tokens can be obtained from")
-	case u.Scheme == "file":
-		o.TokenFile = u.Path
-	default:
-		o.TokenEndpoint = trim(endpoint.Text)
-		b.wantOptions(m, at, "clientId", "clientSecret")
+	address := trim(endpoint.Text)
+	if scheme, rest, _ := strings.Cut(address, ":"); strings.EqualFold(scheme, "file") {
+		o.TokenFile = "/" + strings.TrimLeft(rest, "/")
+		return o
 	}
+	if !httpURL.MatchString(address) {
+		b.errorf(endpoint.Origin, "an https: or file: URL", "not a URL that tokens can be obtained from")
+		return o
+	}
+	o.TokenEndpoint = address
+	b.wantOptions(m, at, "clientId", "clientSecret")
 	return o
 }
 

@@ -51,7 +51,7 @@ func suggest(name string, candidates []string) string {
 			return guess
 		}
 	}
-	best, distance := "", max(2, len(name)/5)+1
+	best, distance := "", min(max(2, len(name)/5), len(name)/2)+1
 	for _, c := range candidates {
 		if d := editDistance(name, c, distance); d < distance {
 			best, distance = c, d

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -76,15 +77,29 @@ func (v value) integer(bits int) (int64, bool) {
 	return n, err == nil
 }
 
-// shown is the value for people: a secret is hidden, a reference is kept.
+// shown is the value for people: references are kept, and of a secret nothing
+// else than them.
 func (v value) shown(secret bool) string {
-	switch {
-	case hasReference(v.Raw):
+	if !secret || v.Raw == "" {
 		return v.Raw
-	case secret && v.Raw != "":
-		return hidden
 	}
-	return v.Raw
+	references := reference.FindAllString(v.Raw, -1)
+	switch {
+	case len(references) == 0:
+		return hidden
+	case len(references) == 1 && references[0] == trim(v.Raw):
+		return references[0]
+	}
+	return hidden + " " + strings.Join(references, " ")
+}
+
+// said is what a message may repeat of the value: the reference, not what it
+// stands for.
+func (v value) said() string {
+	if v.Referenced {
+		return trim(v.Raw)
+	}
+	return trim(v.Text)
 }
 
 var sizePattern = regexp.MustCompile(`^([0-9]+) ?(B|KB|KiB|MB|MiB|GB|GiB)?$`)
@@ -97,12 +112,12 @@ var sizeUnits = map[string]int64{
 func parseSize(s string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(trim(s))
 	if m == nil {
-		return 0, fmt.Errorf("%q is not a size such as 1048576 or 64MiB", trim(s))
+		return 0, errors.New("write a number such as 1048576 or 64MiB")
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	unit := sizeUnits[m[2]]
 	if err != nil || n > (1<<62)/unit {
-		return 0, fmt.Errorf("%q is too large", trim(s))
+		return 0, errors.New("it is too large")
 	}
 	return n * unit, nil
 }
