@@ -115,16 +115,14 @@ func Configs(in ConfigInput) ConfigPlan {
 		if !p.Exists || p.Source.Configs == nil || p.Target.Configs == nil {
 			continue
 		}
-		apply, held := in.pair(p, &next)
+		apply, held := in.pair(p, next)
 		if len(apply) > 0 {
 			plan.Actions = append(plan.Actions, AlterConfig{
 				Source: p.Source.Name, Topic: p.Remote, Changes: apply,
 				Reason: fmt.Sprintf("as topic %s of %s", p.Source.Name, in.Flow.Source),
 			})
 		}
-		for _, h := range held {
-			plan.Actions = append(plan.Actions, h)
-		}
+		plan.Actions = append(plan.Actions, held...)
 	}
 	next.forgetTopics(topics)
 	plan.Holds = next
@@ -132,7 +130,7 @@ func Configs(in ConfigInput) ConfigPlan {
 }
 
 // pair splits one topic's changes into those to make and those to hold.
-func (in ConfigInput) pair(p Pair, holds *Holds) (apply []Change, held []Action) {
+func (in ConfigInput) pair(p Pair, holds Holds) (apply []Change, held []Action) {
 	target := make(map[string]kafka.ConfigEntry, len(p.Target.Configs))
 	for _, e := range p.Target.Configs {
 		target[e.Name] = e

@@ -69,8 +69,10 @@ func TestConfigPlansReadAsTheyAreDone(t *testing.T) {
 		{name: "retention-raised", source: map[string]string{"retention.ms": "-1", "retention.bytes": "90"}, target: map[string]string{"retention.bytes": "80"}},
 		{name: "retention-lowered", source: map[string]string{"retention.ms": "1000", "retention.bytes": "80", "segment.ms": "7"}},
 		{name: "retention-lowered-without-holding", change: func(in *ConfigInput) { in.HoldFor = 0 }, source: map[string]string{"retention.ms": "1000"}},
-		{name: "retention-lowered-where-nothing-is-deleted", source: map[string]string{"retention.ms": "1000", "cleanup.policy": "compact"},
-			target: map[string]string{"cleanup.policy": "compact"}},
+		{
+			name: "retention-lowered-where-nothing-is-deleted", source: map[string]string{"retention.ms": "1000", "cleanup.policy": "compact"},
+			target: map[string]string{"cleanup.policy": "compact"},
+		},
 		{name: "policy-gains-delete", source: map[string]string{"cleanup.policy": "compact,delete"}, target: map[string]string{"cleanup.policy": "compact"}},
 		{name: "policy-falls-back-to-delete", target: map[string]string{"cleanup.policy": "compact"}},
 		{name: "policy-gains-compact", source: map[string]string{"cleanup.policy": "compact"}},
@@ -78,8 +80,10 @@ func TestConfigPlansReadAsTheyAreDone(t *testing.T) {
 		{name: "override-removed-to-less", target: map[string]string{"retention.ms": "900000000"}},
 		{name: "override-removed-to-more", target: map[string]string{"retention.bytes": "1000"}},
 		{name: "override-removed-default-unknown", change: func(in *ConfigInput) { in.Inherited = nil }, target: map[string]string{"retention.bytes": "1000"}},
-		{name: "defaults-from-source", change: func(in *ConfigInput) { in.Rules.DefaultsFromSource = true },
-			target: map[string]string{"retention.bytes": "2000", "delete.retention.ms": "86400000"}},
+		{
+			name: "defaults-from-source", change: func(in *ConfigInput) { in.Rules.DefaultsFromSource = true },
+			target: map[string]string{"retention.bytes": "2000", "delete.retention.ms": "86400000"},
+		},
 		{name: "unreadable", change: func(in *ConfigInput) { in.Pairs[0].Source.Configs = nil }, target: map[string]string{"segment.ms": "9"}},
 	}
 	for _, c := range cases {

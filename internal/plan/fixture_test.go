@@ -43,11 +43,11 @@ func lines(actions []Action) string {
 	return b.String()
 }
 
-func patterns(t testing.TB, items ...string) mirror.Patterns {
-	t.Helper()
+func patterns(tb testing.TB, items ...string) mirror.Patterns {
+	tb.Helper()
 	p, err := mirror.CompilePatterns(items)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -55,8 +55,8 @@ func patterns(t testing.TB, items ...string) mirror.Patterns {
 var flowAB = mirror.FlowID{Source: "A", Target: "B"}
 
 // desired is MirrorMaker's default configuration of A->B for the given topics.
-func desired(t testing.TB, identity bool, topics ...string) Desired {
-	t.Helper()
+func desired(tb testing.TB, identity bool, topics ...string) Desired {
+	tb.Helper()
 	policy := mirror.NewDefaultPolicy(mirror.PolicyOptions{Separator: ".", InternalSeparator: ".", Aliases: []mirror.ClusterAlias{"A", "B"}})
 	if identity {
 		policy = mirror.NewIdentityPolicy(mirror.PolicyOptions{Separator: ".", InternalSeparator: ".", Aliases: []mirror.ClusterAlias{"A", "B"}, Source: "A"})
@@ -68,11 +68,11 @@ func desired(t testing.TB, identity bool, topics ...string) Desired {
 		Flow: flowAB,
 		Selection: mirror.TopicSelection{
 			Policy: policy, Target: "B", ReplicateHeartbeats: true,
-			Filter: mirror.TopicFilter{Include: patterns(t, topics...), Exclude: patterns(t, mirror.SplitList(mirror.DefaultTopicsExclude4)...)},
+			Filter: mirror.TopicFilter{Include: patterns(tb, topics...), Exclude: patterns(tb, mirror.SplitList(mirror.DefaultTopicsExclude4)...)},
 		},
 		ReplicationFactor: 2,
 		Configs: ConfigRules{
-			Filter: mirror.ConfigFilter{Exclude: patterns(t, mirror.SplitList(mirror.DefaultConfigPropertiesExclude)...)},
+			Filter: mirror.ConfigFilter{Exclude: patterns(tb, mirror.SplitList(mirror.DefaultConfigPropertiesExclude)...)},
 			Sync:   true,
 		},
 		Reserved: InternalNames(flowAB, policy),

@@ -75,9 +75,11 @@ func (h Holds) clone() Holds {
 	return n
 }
 
+// The methods below change the maps they are called on: a clone of the round's.
+
 // settle notes that the target is where the source wants it. Only settings that
 // can delete records are worth remembering.
-func (h *Holds) settle(key HoldKey, wish string) {
+func (h Holds) settle(key HoldKey, wish string) {
 	delete(h.held, key)
 	if _, ok := dangers[key.Config]; ok {
 		h.settled[key] = wish
@@ -85,7 +87,7 @@ func (h *Holds) settle(key HoldKey, wish string) {
 }
 
 // passes reports whether a dangerous change may be made now.
-func (h *Holds) passes(key HoldKey, wish string, now time.Time) bool {
+func (h Holds) passes(key HoldKey, wish string, now time.Time) bool {
 	if h.settled[key] == wish {
 		return true
 	}
@@ -94,7 +96,7 @@ func (h *Holds) passes(key HoldKey, wish string, now time.Time) bool {
 }
 
 // hold keeps a change waiting and reports whether it is a new one.
-func (h *Holds) hold(key HoldKey, wish string, now time.Time, d time.Duration) (Hold, bool) {
+func (h Holds) hold(key HoldKey, wish string, now time.Time, d time.Duration) (Hold, bool) {
 	if hold, ok := h.held[key]; ok && hold.Wish == wish {
 		return hold, false
 	}
@@ -104,7 +106,7 @@ func (h *Holds) hold(key HoldKey, wish string, now time.Time, d time.Duration) (
 }
 
 // release drops holds of a topic that nobody wishes for any more.
-func (h *Holds) release(topic string, want map[string]wantedChange) {
+func (h Holds) release(topic string, want map[string]wantedChange) {
 	maps.DeleteFunc(h.held, func(k HoldKey, hold Hold) bool {
 		if k.Topic != topic {
 			return false
@@ -114,7 +116,7 @@ func (h *Holds) release(topic string, want map[string]wantedChange) {
 	})
 }
 
-func (h *Holds) forgetTopics(keep map[string]bool) {
+func (h Holds) forgetTopics(keep map[string]bool) {
 	maps.DeleteFunc(h.held, func(k HoldKey, _ Hold) bool { return !keep[k.Topic] })
 	maps.DeleteFunc(h.settled, func(k HoldKey, _ string) bool { return !keep[k.Topic] })
 }

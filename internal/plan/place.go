@@ -128,6 +128,7 @@ func (p Placement) String() string {
 		if !p.Anchored {
 			b.WriteString(" or later")
 		}
+	case PlacePark: // the reason says where
 	}
 	b.WriteString(": " + p.Reason)
 	if p.Gap != nil {
@@ -218,6 +219,7 @@ func (in PlaceInput) chosen(c Choice, why string) Placement {
 			}
 		}
 		return park(why+" is not possible without a position inside the source's log", ChoiceScan, ChoiceEnd, ChoiceStart)
+	case ChoicePark: // asking is what the caller does without a choice
 	}
 	return park(why+" is no choice", ChoiceScan, ChoiceEnd, ChoiceStart)
 }
@@ -273,8 +275,10 @@ func (in PlaceInput) fromFacts(s mirror.UpstreamOffset, f mirror.PositionFacts, 
 	case f.Clean && end == t:
 		return Placement{Kind: PlaceResume, Source: at, Target: t, Anchored: true, Gap: gap, Reason: "stopped in order"}
 	case f.Clean:
-		return Placement{Kind: PlaceScan, Source: at, Target: t, Anchored: true, Gap: gap,
-			Reason: fmt.Sprintf("stopped in order at target offset %d, and the target now ends at %d: somebody else has written", t, end)}
+		return Placement{
+			Kind: PlaceScan, Source: at, Target: t, Anchored: true, Gap: gap,
+			Reason: fmt.Sprintf("stopped in order at target offset %d, and the target now ends at %d: somebody else has written", t, end),
+		}
 	}
 	return Placement{Kind: PlaceScan, Source: at, Target: t, Anchored: true, Gap: gap, Reason: "not stopped in order: more may have been written since the position"}
 }

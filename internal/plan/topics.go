@@ -162,8 +162,10 @@ func create(p Pair, d Desired) Action {
 		reason := fmt.Sprintf("the settings of topic %s of cluster %s cannot be read: %s", p.Source.Name, d.Flow.Source, kafka.CauseOf(err))
 		hint := fmt.Sprintf("grant DESCRIBE_CONFIGS on topic %s of cluster %s", p.Source.Name, d.Flow.Source)
 		if d.Configs.Sync {
-			return Park{Topic: p.Source.Name, Remote: p.Remote, Reason: reason,
-				Hint: hint + ", or set sync.topic.configs.enabled=false to have it created with the target's defaults"}
+			return Park{
+				Topic: p.Source.Name, Remote: p.Remote, Reason: reason,
+				Hint: hint + ", or set sync.topic.configs.enabled=false to have it created with the target's defaults",
+			}
 		}
 		a.Notes = []string{reason + ", so it gets the target's defaults (" + hint + ")"}
 		return a

@@ -28,23 +28,39 @@ func TestTopicPlansReadAsTheyAreDone(t *testing.T) {
 				{Name: "__consumer_offsets", Partitions: 50, Internal: true},
 			},
 		},
-		{name: "create-with-source-defaults", change: func(d *Desired) { d.Configs.DefaultsFromSource = true },
-			source: []Topic{topic("plain", 1, nil)}},
-		{name: "create-with-broker-default-factor", change: func(d *Desired) { d.ReplicationFactor = -1 },
-			source: []Topic{topic("plain", 1, nil)}},
-		{name: "create-unknown-setting", change: func(d *Desired) { d.Known = map[string]bool{"cleanup.policy": true} },
-			source: []Topic{topic("plain", 1, map[string]string{"cleanup.policy": "compact", "segment.ms": "5"})}},
-		{name: "grow", source: []Topic{topic("orders", 6, nil), topic("wide", 2, nil)},
-			target: []Topic{topic("A.orders", 3, nil), topic("A.wide", 9, nil)}},
+		{
+			name: "create-with-source-defaults", change: func(d *Desired) { d.Configs.DefaultsFromSource = true },
+			source: []Topic{topic("plain", 1, nil)},
+		},
+		{
+			name: "create-with-broker-default-factor", change: func(d *Desired) { d.ReplicationFactor = -1 },
+			source: []Topic{topic("plain", 1, nil)},
+		},
+		{
+			name: "create-unknown-setting", change: func(d *Desired) { d.Known = map[string]bool{"cleanup.policy": true} },
+			source: []Topic{topic("plain", 1, map[string]string{"cleanup.policy": "compact", "segment.ms": "5"})},
+		},
+		{
+			name: "grow", source: []Topic{topic("orders", 6, nil), topic("wide", 2, nil)},
+			target: []Topic{topic("A.orders", 3, nil), topic("A.wide", 9, nil)},
+		},
 		{name: "unreadable-settings", source: []Topic{{Name: "orders", Partitions: 1, ConfigsErr: denied}, topic("other", 1, nil)}},
-		{name: "unreadable-settings-without-sync", change: func(d *Desired) { d.Configs.Sync = false },
-			source: []Topic{{Name: "orders", Partitions: 1, ConfigsErr: denied}}},
-		{name: "undescribable", source: []Topic{{Name: "orders", Err: kafka.CodeTopicAuthorizationFailed}, {Name: "late", Err: kafka.CodeLeaderNotAvailable}, topic("other", 1, nil)},
-			target: []Topic{{Name: "A.other", Err: kafka.CodeTopicAuthorizationFailed}}},
-		{name: "clash-of-dot-and-underscore", identity: true, source: []Topic{topic("a.b", 1, nil), topic("c.d", 1, nil)},
-			target: []Topic{topic("a_b", 1, nil), topic("c_d", 1, nil), topic("c.d", 1, nil)}},
-		{name: "reserved", identity: true, change: func(d *Desired) { d.Reserved["orders"] = "flow C->B" },
-			source: []Topic{topic("orders", 1, nil), topic("plain", 1, nil)}},
+		{
+			name: "unreadable-settings-without-sync", change: func(d *Desired) { d.Configs.Sync = false },
+			source: []Topic{{Name: "orders", Partitions: 1, ConfigsErr: denied}},
+		},
+		{
+			name: "undescribable", source: []Topic{{Name: "orders", Err: kafka.CodeTopicAuthorizationFailed}, {Name: "late", Err: kafka.CodeLeaderNotAvailable}, topic("other", 1, nil)},
+			target: []Topic{{Name: "A.other", Err: kafka.CodeTopicAuthorizationFailed}},
+		},
+		{
+			name: "clash-of-dot-and-underscore", identity: true, source: []Topic{topic("a.b", 1, nil), topic("c.d", 1, nil)},
+			target: []Topic{topic("a_b", 1, nil), topic("c_d", 1, nil), topic("c.d", 1, nil)},
+		},
+		{
+			name: "reserved", identity: true, change: func(d *Desired) { d.Reserved["orders"] = "flow C->B" },
+			source: []Topic{topic("orders", 1, nil), topic("plain", 1, nil)},
+		},
 		{name: "too-long", source: []Topic{topic(strings.Repeat("x", 248), 1, nil), topic(strings.Repeat("y", 247), 1, nil)}},
 	}
 	for _, c := range cases {
@@ -77,8 +93,10 @@ func TestTwoTopicsNeverShareARemoteName(t *testing.T) {
 
 func TestMatchedCountsEveryTopicOnce(t *testing.T) {
 	d := desired(t, false, "orders.*")
-	m := Match(Observed{Source: []Topic{topic("orders", 1, nil), topic("orders-late", 1, nil), topic("other", 1, nil), topic("more", 1, nil)},
-		Target: []Topic{topic("A.orders", 1, nil)}}, d)
+	m := Match(Observed{
+		Source: []Topic{topic("orders", 1, nil), topic("orders-late", 1, nil), topic("other", 1, nil), topic("more", 1, nil)},
+		Target: []Topic{topic("A.orders", 1, nil)},
+	}, d)
 	if m.Total() != 4 || len(m.Pairs) != 2 {
 		t.Fatalf("%d of %d matched, want 2 of 4", len(m.Pairs), m.Total())
 	}

@@ -77,7 +77,7 @@ func (s *ACLSync) RunOnce(ctx context.Context, now time.Time) error {
 		target = append(target, a)
 	}
 	s.note(now, "")
-	return s.apply(ctx, now, plan.ACLs(plan.ACLInput{Flow: s.o.Flow, Selection: s.o.Selection, Source: source, Target: target}))
+	return s.apply(ctx, plan.ACLs(plan.ACLInput{Flow: s.o.Flow, Selection: s.o.Selection, Source: source, Target: target}))
 }
 
 // describe reads a cluster's topic ACLs, or says why they cannot be had.
@@ -118,7 +118,7 @@ func (s *ACLSync) note(now time.Time, inactive string) {
 	s.mu.report.At, s.mu.report.Inactive = now, inactive
 }
 
-func (s *ACLSync) apply(ctx context.Context, now time.Time, actions []plan.Action) error {
+func (s *ACLSync) apply(ctx context.Context, actions []plan.Action) error {
 	var grants []kafka.ACL
 	var refused []plan.RefuseACL
 	for _, a := range actions {

@@ -436,28 +436,32 @@ func policyOf(identity bool) mirror.ReplicationPolicy {
 	return mirror.NewDefaultPolicy(o)
 }
 
-func patterns(t testing.TB, items ...string) mirror.Patterns {
-	t.Helper()
+func patterns(tb testing.TB, items ...string) mirror.Patterns {
+	tb.Helper()
 	p, err := mirror.CompilePatterns(items)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
 
-func desired(t testing.TB, identity bool, topics ...string) plan.Desired {
-	t.Helper()
+func desired(tb testing.TB, identity bool, topics ...string) plan.Desired {
+	tb.Helper()
 	if len(topics) == 0 {
 		topics = []string{".*"}
 	}
 	policy := policyOf(identity)
 	return plan.Desired{
 		Flow: flowAB,
-		Selection: mirror.TopicSelection{Policy: policy, Target: "B", ReplicateHeartbeats: true,
-			Filter: mirror.TopicFilter{Include: patterns(t, topics...), Exclude: patterns(t, mirror.SplitList(mirror.DefaultTopicsExclude4)...)}},
+		Selection: mirror.TopicSelection{
+			Policy: policy, Target: "B", ReplicateHeartbeats: true,
+			Filter: mirror.TopicFilter{Include: patterns(tb, topics...), Exclude: patterns(tb, mirror.SplitList(mirror.DefaultTopicsExclude4)...)},
+		},
 		ReplicationFactor: 1,
-		Configs: plan.ConfigRules{Sync: true,
-			Filter: mirror.ConfigFilter{Exclude: patterns(t, mirror.SplitList(mirror.DefaultConfigPropertiesExclude)...)}},
+		Configs: plan.ConfigRules{
+			Sync:   true,
+			Filter: mirror.ConfigFilter{Exclude: patterns(tb, mirror.SplitList(mirror.DefaultConfigPropertiesExclude)...)},
+		},
 		Reserved: plan.InternalNames(flowAB, policy),
 	}
 }
@@ -467,10 +471,10 @@ func tp(topic string, partition int32) kafka.TopicPartition {
 }
 
 // must fails the test on an error that no round of it should have.
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

@@ -80,8 +80,10 @@ func (g *GroupSync) look(ctx context.Context, batch []string) ([]plan.GroupInput
 	defer g.mu.Unlock()
 	for i, group := range batch {
 		d, o := described[group], offsets[group]
-		in := plan.GroupInput{Group: group, State: d.State, Members: d.Members, Err: d.Err, SnapshotAt: at, Partitions: partitions,
-			Wanted: map[kafka.TopicPartition]plan.GroupTarget{}, Snapshot: map[kafka.TopicPartition]int64{}, Written: maps.Clone(g.mu.written[group])}
+		in := plan.GroupInput{
+			Group: group, State: d.State, Members: d.Members, Err: d.Err, SnapshotAt: at, Partitions: partitions,
+			Wanted: map[kafka.TopicPartition]plan.GroupTarget{}, Snapshot: map[kafka.TopicPartition]int64{}, Written: maps.Clone(g.mu.written[group]),
+		}
 		for tp, c := range g.mu.last[group] {
 			in.Wanted[tp] = plan.GroupTarget{Offset: c.Downstream, Metadata: c.Metadata}
 		}

@@ -109,8 +109,10 @@ func (s GroupStatus) Why() string {
 // NewGroupSync makes the jobs. books is the cluster that holds the checkpoints
 // topic: the target.
 func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o GroupOptions) *GroupSync {
-	g := &GroupSync{source: source, target: target, books: books, o: o, conditions: NewConditions(o.Log),
-		topic: kafka.TopicPartition{Topic: o.Policy.CheckpointsTopic(o.Flow.Source)}}
+	g := &GroupSync{
+		source: source, target: target, books: books, o: o, conditions: NewConditions(o.Log),
+		topic: kafka.TopicPartition{Topic: o.Policy.CheckpointsTopic(o.Flow.Source)},
+	}
 	g.mu.skipped = map[string]string{}
 	g.mu.states = map[string]GroupStatus{}
 	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
@@ -302,7 +304,7 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 // emit writes one group's checkpoints and remembers them once they are written.
 func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, committed []kafka.GroupOffset) error {
 	relevant := g.relevant(committed)
-	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.TopicPartition.Compare(b.TopicPartition) })
+	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.Compare(b.TopicPartition) })
 	var translated []mirror.Checkpoint
 	for _, o := range relevant {
 		if t := g.o.Translator.Translate(o.TopicPartition, mirror.UpstreamOffset(o.Offset)); t.Known() {

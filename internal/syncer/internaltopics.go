@@ -34,8 +34,10 @@ func PositionsTopic(source mirror.ClusterAlias, partitions int32, factor int16) 
 	if partitions == 0 {
 		partitions = positionPartitions
 	}
-	return InternalTopic{Name: mirror.PositionsTopic(source), Partitions: partitions, ReplicationFactor: factor,
-		FactorKey: "offset.storage.replication.factor", Strict: true}
+	return InternalTopic{
+		Name: mirror.PositionsTopic(source), Partitions: partitions, ReplicationFactor: factor,
+		FactorKey: "offset.storage.replication.factor", Strict: true,
+	}
 }
 
 // HeartbeatsTopic describes the heartbeats topic on the target of a pair.
@@ -128,8 +130,10 @@ func (s *InternalTopics) create(ctx context.Context, now time.Time, missing []In
 	}
 	ask := make([]kafka.NewTopic, len(missing))
 	for i, t := range missing {
-		ask[i] = kafka.NewTopic{Name: t.Name, Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor,
-			Configs: map[string]string{"cleanup.policy": "compact"}}
+		ask[i] = kafka.NewTopic{
+			Name: t.Name, Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor,
+			Configs: map[string]string{"cleanup.policy": "compact"},
+		}
 	}
 	outcome := s.admin.CreateTopics(ctx, ask, false)
 	var errs []error
@@ -146,7 +150,7 @@ func (s *InternalTopics) create(ctx context.Context, now time.Time, missing []In
 			s.conditions.Report(now, t.Name, fmt.Errorf("internal topic %s cannot be created on cluster %s: %s (grant CREATE on it, or create it with cleanup.policy=compact and %s)",
 				t.Name, s.cluster, kafka.CauseOf(err), counted(int(t.Partitions), "partition")), attrs...)
 		default:
-			errs = append(errs, explainFactor(ctx, s.admin, s.cluster, t.Name, t.ReplicationFactor, t.FactorKey, err))
+			errs = append(errs, explainFactor(ctx, s.admin, s.cluster, askedFactor{t.Name, t.ReplicationFactor, t.FactorKey}, err))
 		}
 	}
 	return errs
@@ -161,20 +165,28 @@ func assumesTopic(c kafka.Code) bool {
 	return false
 }
 
+// askedFactor is the replication factor asked for a topic, and the
+// configuration key it comes from.
+type askedFactor struct {
+	topic  string
+	factor int16
+	key    string
+}
+
 // explainFactor adds to a refused replication factor how many brokers there are
 // and which factor would fit.
-func explainFactor(ctx context.Context, admin Creator, cluster mirror.ClusterAlias, topic string, factor int16, key string, err error) error {
+func explainFactor(ctx context.Context, admin Creator, cluster mirror.ClusterAlias, asked askedFactor, err error) error {
 	if kafka.CodeOf(err) != kafka.CodeInvalidReplicationFactor {
-		return located("create topic "+topic, cluster, err)
+		return located("create topic "+asked.topic, cluster, err)
 	}
-	e := &kafka.Error{Op: "create topic", Cluster: string(cluster), Subject: topic, Code: kafka.CodeInvalidReplicationFactor}
+	e := &kafka.Error{Op: "create topic", Cluster: string(cluster), Subject: asked.topic, Code: kafka.CodeInvalidReplicationFactor}
 	brokers, listErr := admin.Brokers(ctx)
 	if listErr != nil || len(brokers) == 0 {
-		e.Hint = fmt.Sprintf("set %s to at most the number of brokers", key)
+		e.Hint = fmt.Sprintf("set %s to at most the number of brokers", asked.key)
 		return e
 	}
-	e.Err = fmt.Errorf("replication factor %d does not fit a cluster with %s", factor, counted(len(brokers), "broker"))
-	e.Hint = fmt.Sprintf("set %s=%d", key, len(brokers))
+	e.Err = fmt.Errorf("replication factor %d does not fit a cluster with %s", asked.factor, counted(len(brokers), "broker"))
+	e.Hint = fmt.Sprintf("set %s=%d", asked.key, len(brokers))
 	return e
 }
 

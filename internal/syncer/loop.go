@@ -155,7 +155,8 @@ func (c *Conditions) Report(now time.Time, subject string, err error, attrs ...s
 	switch {
 	case err == nil && was:
 		delete(c.mu.open, subject)
-		c.say(slog.LevelInfo, "recovered", append(attrs, slog.Duration(telemetry.KeyWait, now.Sub(open.since)), slog.Int(telemetry.KeyCount, open.times)))
+		c.log.LogAttrs(context.Background(), slog.LevelInfo, "recovered",
+			append(attrs, slog.Duration(telemetry.KeyWait, now.Sub(open.since)), slog.Int(telemetry.KeyCount, open.times))...)
 	case err == nil:
 	case !was || open.text != err.Error():
 		since := now
@@ -163,12 +164,13 @@ func (c *Conditions) Report(now time.Time, subject string, err error, attrs ...s
 			since = open.since
 		}
 		c.mu.open[subject] = condition{text: err.Error(), said: now, since: since, times: open.times + 1}
-		c.say(slog.LevelWarn, "not done", append(attrs, slog.Any(telemetry.KeyError, err)))
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "not done", append(attrs, slog.Any(telemetry.KeyError, err))...)
 	default:
 		open.times++
 		if now.Sub(open.said) >= remindAfter {
 			open.said = now
-			c.say(slog.LevelWarn, "still not done", append(attrs, slog.Any(telemetry.KeyError, err), slog.Int(telemetry.KeyCount, open.times)))
+			c.log.LogAttrs(context.Background(), slog.LevelWarn, "still not done",
+				append(attrs, slog.Any(telemetry.KeyError, err), slog.Int(telemetry.KeyCount, open.times))...)
 		}
 		c.mu.open[subject] = open
 	}
@@ -183,10 +185,6 @@ func (c *Conditions) Forget(keep func(subject string) bool) {
 			delete(c.mu.open, s)
 		}
 	}
-}
-
-func (c *Conditions) say(level slog.Level, msg string, attrs []slog.Attr) {
-	c.log.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
 // everyBatch calls do for consecutive parts of items, at most size each.

@@ -80,13 +80,12 @@ func (t *SyncTail) pass(ctx context.Context, lastOnly bool) error {
 	}
 	store := offsets.NewSyncStore(lastOnly)
 	apply := func(_ kafka.TopicPartition, r kafka.Record) error {
-		s, err := mirror.DecodeOffsetSync(r.Key, r.Value)
-		if err != nil {
-			return nil // somebody else's record, or a tombstone
+		// What cannot be decoded is somebody else's record, or a tombstone.
+		if s, err := mirror.DecodeOffsetSync(r.Key, r.Value); err == nil {
+			t.mu.Lock()
+			store.Apply(s)
+			t.mu.Unlock()
 		}
-		t.mu.Lock()
-		store.Apply(s)
-		t.mu.Unlock()
 		return nil
 	}
 	complete := func() {

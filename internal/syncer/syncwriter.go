@@ -37,8 +37,10 @@ type SyncWriter struct {
 // NewSyncWriter makes a writer to the offset syncs topic on the cluster behind
 // target; Run drains it.
 func NewSyncWriter(target LogWriter, topic string, now func() time.Time, log *slog.Logger) *SyncWriter {
-	w := &SyncWriter{target: target, topic: kafka.TopicPartition{Topic: topic}, now: now,
-		conditions: NewConditions(log), wake: make(chan struct{}, 1)}
+	w := &SyncWriter{
+		target: target, topic: kafka.TopicPartition{Topic: topic}, now: now,
+		conditions: NewConditions(log), wake: make(chan struct{}, 1),
+	}
 	w.mu.queue = offsets.NewSyncQueue(offsets.MaxSyncsInFlight)
 	return w
 }
@@ -90,7 +92,7 @@ func (w *SyncWriter) Run(ctx context.Context) {
 	defer flights.Wait()
 	for {
 		for s, ok := w.next(); ok; s, ok = w.next() {
-			flights.Go(func() { w.write(ctx, s) })
+			flights.Go(func() { _ = w.write(ctx, s) }) // counted and said by write
 		}
 		select {
 		case <-ctx.Done():

@@ -142,8 +142,10 @@ const (
 
 // NewTopicSync makes the job.
 func NewTopicSync(source Describer, target TopicTarget, o TopicOptions) *TopicSync {
-	s := &TopicSync{source: source, target: target, o: o, matched: -1,
-		conditions: NewConditions(o.Log), settingsConditions: NewConditions(o.Log)}
+	s := &TopicSync{
+		source: source, target: target, o: o, matched: -1,
+		conditions: NewConditions(o.Log), settingsConditions: NewConditions(o.Log),
+	}
 	s.mu.settings = map[string]settings{}
 	return s
 }
@@ -350,7 +352,7 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 		case kafka.CodeOf(err) == kafka.CodeTopicAlreadyExists:
 			changed[a.Topic] = a.Partitions
 		default:
-			err = explainFactor(ctx, s.target, s.o.Desired.Flow.Target, a.Topic, a.ReplicationFactor, "replication.factor", err)
+			err = explainFactor(ctx, s.target, s.o.Desired.Flow.Target, askedFactor{a.Topic, a.ReplicationFactor, "replication.factor"}, err)
 			parked[a.Source] = plan.Park{Topic: a.Source, Remote: a.Topic, Reason: err.Error(), Hint: s.hint(err, "CREATE", a.Topic)}
 		}
 	}
@@ -386,8 +388,10 @@ func (s *TopicSync) grow(ctx context.Context, batch []plan.AddPartitions, parked
 		case kafka.CodeOf(err) == kafka.CodeInvalidPartitions:
 			changed[a.Topic] = a.To // somebody else was faster
 		default:
-			parked[a.Source] = plan.Park{Topic: a.Source, Remote: a.Topic, Hint: s.hint(err, "ALTER", a.Topic),
-				Reason: fmt.Sprintf("partitions cannot be added to topic %s of cluster %s: %s", a.Topic, s.o.Desired.Flow.Target, kafka.CauseOf(err))}
+			parked[a.Source] = plan.Park{
+				Topic: a.Source, Remote: a.Topic, Hint: s.hint(err, "ALTER", a.Topic),
+				Reason: fmt.Sprintf("partitions cannot be added to topic %s of cluster %s: %s", a.Topic, s.o.Desired.Flow.Target, kafka.CauseOf(err)),
+			}
 		}
 	}
 	return located("add partitions", s.o.Desired.Flow.Target, passing)

@@ -55,10 +55,14 @@ func TestTopicIsMadeWithItsSettingsAndPublished(t *testing.T) {
 		t.Errorf("settings at creation (-want +got):\n%s", diff)
 	}
 	want := []Replica{
-		{Source: tp("orders", 0), SourceID: r.source.topics["orders"].id, Target: tp("A.orders", 0), TargetID: made.id,
-			Settings: TargetSettings{MaxMessageBytes: 2097152, Compacted: true, Compression: "producer"}},
-		{Source: tp("orders", 1), SourceID: r.source.topics["orders"].id, Target: tp("A.orders", 1), TargetID: made.id,
-			Settings: TargetSettings{MaxMessageBytes: 2097152, Compacted: true, Compression: "producer"}},
+		{
+			Source: tp("orders", 0), SourceID: r.source.topics["orders"].id, Target: tp("A.orders", 0), TargetID: made.id,
+			Settings: TargetSettings{MaxMessageBytes: 2097152, Compacted: true, Compression: "producer"},
+		},
+		{
+			Source: tp("orders", 1), SourceID: r.source.topics["orders"].id, Target: tp("A.orders", 1), TargetID: made.id,
+			Settings: TargetSettings{MaxMessageBytes: 2097152, Compacted: true, Compression: "producer"},
+		},
 	}
 	if diff := cmp.Diff(want, r.last()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
