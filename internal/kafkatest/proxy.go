@@ -167,7 +167,10 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	both.Go(func() { p.pump(l, l.server, l.client) })
 	both.Go(func() { p.pump(l, l.client, l.server) })
 	both.Wait()
-	l.reset()
+	// Not a reset: what was passed on may still be on its way out. Errors mean
+	// that it is closed already.
+	_ = l.client.Close()
+	_ = l.server.Close()
 	p.mu.Lock()
 	delete(p.mu.conns, l)
 	p.mu.Unlock()
