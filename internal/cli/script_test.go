@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,25 +47,39 @@ const patience = 30 * time.Second
 //	expand FILE              replace $NAME in a file by the variable's value
 //	topic NAME TOPIC PARTITIONS [RECORDS]
 //	contents NAME FILE       write every topic with its end offsets to a file
-//	await NAME TOPIC RECORDS wait until a topic holds so many records
-//	awaitready ADDRESS       wait until /healthz/ready answers 200
-//	awaittext FILE TEXT      wait until a background command's file holds a text
+//	count NAME TOPIC RECORDS fail unless a topic holds exactly so many records
+//	await NAME TOPIC RECORDS wait until a topic holds so many
+//	start NAME PROGRAM ...   run beside the script, with output in NAME.out and NAME.err
+//	halt NAME SIGNAL N       send the signal, and fail unless the exit code is N
+//	awaitcode URL CODE       wait until an address answers with a status
+//	awaitanswer URL REGEXP   wait until an answer's body matches
+//	awaittext FILE TEXT      wait until a file holds a text
+//	get URL FILE             write the status and body of an answer to a file
+//	freeport VAR, takenport VAR
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TMPDIR", env.WorkDir)
+			env.Values[processesKey{}] = map[string]*process{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code":       scriptCode,
-			"cluster":    scriptCluster,
-			"topic":      scriptTopic,
-			"contents":   scriptContents,
-			"await":      scriptAwait,
-			"awaitready": scriptAwaitReady,
-			"awaittext":  scriptAwaitText,
-			"expand":     scriptExpand,
+			"await":       scriptAwait,
+			"awaitanswer": scriptAwaitAnswer,
+			"awaitcode":   scriptAwaitCode,
+			"awaittext":   scriptAwaitText,
+			"cluster":     scriptCluster,
+			"code":        scriptCode,
+			"contents":    scriptContents,
+			"count":       scriptCount,
+			"expand":      scriptExpand,
+			"freeport":    scriptFreePort,
+			"get":         scriptGet,
+			"start":       scriptStart,
+			"halt":        scriptHalt,
+			"takenport":   scriptTakenPort,
+			"topic":       scriptTopic,
 		},
 	})
 }
@@ -144,32 +163,168 @@ func eventually(ts *testscript.TestScript, what string, yes func() bool) {
 	}
 }
 
-func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
-	cl, ctx := scriptClient(ts, args[0])
-	want, err := strconv.ParseInt(args[2], 10, 64)
+// records reads a topic to its end as a consumer does that trusts transactions.
+func records(ts *testscript.TestScript, cluster, topic string) int {
+	cl, ctx := scriptClient(ts, cluster)
+	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, topic)
+	if err != nil || ends.Error() != nil {
+		return 0
+	}
+	reader, err := kgo.NewClient(kgo.SeedBrokers(ts.Getenv(cluster)), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords())
 	ts.Check(err)
-	adm := kadm.NewClient(cl)
-	eventually(ts, args[2]+" records in "+args[1], func() bool {
-		ends, err := adm.ListEndOffsets(ctx, args[1])
-		if err != nil {
-			return false
+	defer reader.Close()
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
 		}
-		var n int64
-		ends.Each(func(o kadm.ListedOffset) { n += max(o.Offset, 0) })
-		return n >= want
+	})
+	n := 0
+	for len(left) > 0 && ctx.Err() == nil {
+		reader.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				n++
+			}
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return n
+}
+
+func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	eventually(ts, args[2]+" records in "+args[1], func() bool { return records(ts, args[0], args[1]) >= want })
+}
+
+func scriptCount(ts *testscript.TestScript, _ bool, args []string) {
+	if got := strconv.Itoa(records(ts, args[0], args[1])); got != args[2] {
+		ts.Fatalf("%s holds %s records, want %s", args[1], got, args[2])
+	}
+}
+
+func answer(url string) (code int, text string) {
+	res, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return res.StatusCode, string(body)
+}
+
+func scriptAwaitCode(ts *testscript.TestScript, _ bool, args []string) {
+	var text string
+	defer func() { ts.Logf("%s", text) }()
+	eventually(ts, args[0]+" to answer "+args[1], func() bool {
+		var code int
+		code, text = answer(args[0])
+		return strconv.Itoa(code) == args[1]
 	})
 }
 
-func scriptAwaitReady(ts *testscript.TestScript, _ bool, args []string) {
-	eventually(ts, "readiness", func() bool {
-		res, err := http.Get("http://" + args[0] + "/healthz/ready")
-		if err != nil {
-			return false
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		_ = res.Body.Close()
-		return res.StatusCode == http.StatusOK
+func scriptAwaitAnswer(ts *testscript.TestScript, _ bool, args []string) {
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	eventually(ts, args[0]+" to match "+args[1], func() bool {
+		_, text := answer(args[0])
+		return re.MatchString(text)
 	})
+}
+
+func scriptGet(ts *testscript.TestScript, _ bool, args []string) {
+	code, text := answer(args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), fmt.Appendf(nil, "%d\n%s", code, text), 0o600))
+}
+
+// scriptListen binds a port of this machine and remembers its number.
+func scriptListen(ts *testscript.TestScript, variable string) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(err)
+	ts.Setenv(variable, port)
+	return l
+}
+
+func scriptFreePort(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(scriptListen(ts, args[0]).Close())
+}
+
+func scriptTakenPort(ts *testscript.TestScript, _ bool, args []string) {
+	l := scriptListen(ts, args[0])
+	ts.Defer(func() { _ = l.Close() })
+}
+
+// process is a program that runs beside its script.
+type process struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
+	name, program := args[0], ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if file := filepath.Join(dir, args[1]); program == "" {
+			if _, err := os.Stat(file); err == nil {
+				program = file
+			}
+		}
+	}
+	cmd := exec.Command(program, args[2:]...)
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir, "PATH="+ts.Getenv("PATH"))
+	for _, out := range []struct {
+		to     *io.Writer
+		suffix string
+	}{{&cmd.Stdout, ".out"}, {&cmd.Stderr, ".err"}} {
+		f, err := os.Create(ts.MkAbs(name + out.suffix))
+		ts.Check(err)
+		ts.Defer(func() { _ = f.Close() })
+		*out.to = f
+	}
+	ts.Check(cmd.Start())
+	p := &process{cmd: cmd, done: make(chan error, 1)}
+	go func() { p.done <- cmd.Wait() }()
+	ts.Defer(func() { _ = cmd.Process.Kill() })
+	running(ts)[name] = p
+}
+
+// running are the script's processes.
+func running(ts *testscript.TestScript) map[string]*process {
+	return ts.Value(processesKey{}).(map[string]*process)
+}
+
+type processesKey struct{}
+
+func scriptHalt(ts *testscript.TestScript, _ bool, args []string) {
+	p := running(ts)[args[0]]
+	ts.Check(p.cmd.Process.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[args[1]]))
+	p.expect(ts, args[0], args[2])
+}
+
+// expect waits for the program's end and fails unless its exit code is want.
+func (p *process) expect(ts *testscript.TestScript, name, want string) {
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		ts.Fatalf("%s did not end", name)
+	}
+	got := p.cmd.ProcessState.String()
+	if p.cmd.ProcessState.Exited() {
+		got = strconv.Itoa(p.cmd.ProcessState.ExitCode())
+	}
+	if got != want {
+		text, _ := os.ReadFile(ts.MkAbs(name + ".err"))
+		ts.Fatalf("%s ended with %s, want %s:\n%s", name, got, want, text)
+	}
 }
 
 func scriptAwaitText(ts *testscript.TestScript, _ bool, args []string) {

@@ -89,31 +89,50 @@ var errStartup = errors.New("not started")
 func (s *session) serve(ctx context.Context, dep *config.Deployment, o serveOptions) stopped {
 	defer s.flush()
 	s.logProblems(dep.Problems)
-	termCtx, stopTerm := signal.NotifyContext(ctx, syscall.SIGTERM)
-	defer stopTerm()
-	intCtx, stopInt := signal.NotifyContext(termCtx, syscall.SIGINT)
-	defer stopInt()
-	defer context.AfterFunc(intCtx, func() { stopTerm(); stopInt() })()
-
-	d, release, err := s.open(intCtx, dep, o)
+	ctx, received, stop := untilSignal(ctx)
+	defer stop()
+	d, release, err := s.open(ctx, dep, o)
 	if err == nil {
 		defer release()
-		err = d.Run(intCtx)
+		err = d.Run(ctx)
 	}
 	if s.screen != nil {
 		s.screen.show("")
 	}
 	end := stopped{err: err}
-	switch {
-	case termCtx.Err() != nil:
-		end.signal = syscall.SIGTERM
-	case intCtx.Err() != nil:
-		end.signal = syscall.SIGINT
+	if ctx.Err() != nil {
+		end.signal = <-received
 	}
 	if err == nil {
 		s.log.Info("stopped: everything is settled")
 	}
 	return end
+}
+
+// untilSignal ends the context with SIGTERM or SIGINT, and then gives both their
+// default meaning back. Once the context has ended, received delivers the signal,
+// or nil if the parent ended.
+func untilSignal(parent context.Context) (ctx context.Context, received <-chan os.Signal, stop func()) {
+	term, stopTerm := signal.NotifyContext(parent, syscall.SIGTERM)
+	ctx, stopInt := signal.NotifyContext(term, syscall.SIGINT)
+	which := make(chan os.Signal, 1)
+	forget := context.AfterFunc(ctx, func() {
+		switch {
+		case parent.Err() != nil:
+			which <- nil
+		case term.Err() != nil:
+			which <- syscall.SIGTERM
+		default:
+			which <- syscall.SIGINT
+		}
+		stopTerm()
+		stopInt()
+	})
+	return ctx, which, func() {
+		forget()
+		stopInt()
+		stopTerm()
+	}
 }
 
 // open makes the daemon and its HTTP server.

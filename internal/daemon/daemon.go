@@ -33,8 +33,8 @@ type Options struct {
 	// FirstErrorStops ends the whole process with the first flow that breaks, as
 	// MirrorMaker does. Otherwise a flow that broke is started again.
 	FirstErrorStops bool
-	// Watch, if set, is told every flow's status every WatchEvery while Run runs,
-	// and once more at its end. It must not block.
+	// Watch, if set, is told every flow's status every WatchEvery while Run runs.
+	// It must not block.
 	Watch      func(now time.Time, flows []flow.Status)
 	WatchEvery time.Duration
 }
@@ -255,10 +255,7 @@ func (d *Daemon) watchTicks() (ticks <-chan time.Time, stop func()) {
 		return nil, func() {}
 	}
 	t := time.NewTicker(d.opts.WatchEvery)
-	return t.C, func() {
-		t.Stop()
-		d.opts.Watch(time.Now(), d.Status())
-	}
+	return t.C, t.Stop
 }
 
 func (d *Daemon) unfinished() []string {

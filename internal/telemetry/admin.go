@@ -133,6 +133,7 @@ func writeHealth(w http.ResponseWriter, h Health, ok bool) {
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	// A client that went away is its own affair.
-	_ = json.NewEncoder(w).Encode(h)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // "A->B" stays readable and can be searched for
+	_ = e.Encode(h)        // a client that went away is its own affair
 }
