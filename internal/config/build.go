@@ -13,7 +13,8 @@ import (
 type builder struct {
 	*report
 	resolver
-	aliases []mirror.ClusterAlias
+	aliases  []mirror.ClusterAlias
+	compiled map[string]mirror.Patterns // by their text: most flows share most filters
 }
 
 // reader reads typed values of a view and keeps what it read, for Effective.
@@ -113,10 +114,20 @@ func (r *reader) items(key, old, def string) []string {
 	return mirror.SplitList(def)
 }
 
-func (r *reader) patterns(key, old, def string) mirror.Patterns {
-	p, err := mirror.CompilePatterns(r.items(key, old, def))
+// patterns reads a filter. What cannot be compiled was refused when its key was
+// checked; here it matches nothing.
+func (b *builder) patterns(r *reader, key, old, def string) mirror.Patterns {
+	items := r.items(key, old, def)
+	text := strings.Join(items, "\x00")
+	if p, ok := b.compiled[text]; ok && len(items) > 0 {
+		return p
+	}
+	p, err := mirror.CompilePatterns(items)
 	if err != nil {
-		return mirror.Patterns{} // refused when the key was checked
+		p = mirror.Patterns{}
+	}
+	if len(items) > 0 {
+		b.compiled[text] = p
 	}
 	return p
 }
@@ -206,18 +217,18 @@ func (b *builder) filters(f *Flow, r *reader) {
 	f.Selection = mirror.TopicSelection{
 		Policy: f.Policy,
 		Filter: mirror.TopicFilter{
-			Include: r.patterns("topics", "", mirror.DefaultTopics),
-			Exclude: r.patterns("topics.exclude", "topics.blacklist", exclude),
+			Include: b.patterns(r, "topics", "", mirror.DefaultTopics),
+			Exclude: b.patterns(r, "topics.exclude", "topics.blacklist", exclude),
 		},
 		Target:              f.ID.Target,
 		ReplicateHeartbeats: r.boolean("heartbeats.replication.enabled", true),
 	}
 	f.Groups = mirror.GroupFilter{
-		Include: r.patterns("groups", "", mirror.DefaultGroups),
-		Exclude: r.patterns("groups.exclude", "groups.blacklist", mirror.DefaultGroupsExclude),
+		Include: b.patterns(r, "groups", "", mirror.DefaultGroups),
+		Exclude: b.patterns(r, "groups.exclude", "groups.blacklist", mirror.DefaultGroupsExclude),
 	}
 	f.Configs = mirror.ConfigFilter{
-		Exclude: r.patterns("config.properties.exclude", "config.properties.blacklist", mirror.DefaultConfigPropertiesExclude),
+		Exclude: b.patterns(r, "config.properties.exclude", "config.properties.blacklist", mirror.DefaultConfigPropertiesExclude),
 	}
 }
 

@@ -73,7 +73,7 @@ var clientKeys = []ClientKey{
 	{Name: "enable.metrics.push", Type: TypeBool, Roles: everyRole, Effect: NoEffect, Why: ownMetrics},
 	{Name: "security.providers", Type: TypeString, Roles: everyRole, Effect: NoEffect, Why: "a setting of the JVM"},
 
-	{Name: "auto.offset.reset", Type: TypeString, Roles: RoleConsumer, Values: []string{"earliest", "latest", "none"}, Doc: "Where a partition without a position starts; earliest by default. latest holds for partitions that exist at the start; `none` parks."},
+	{Name: "auto.offset.reset", Type: TypeString, Roles: RoleConsumer, Values: []string{"earliest", "latest"}, Doc: "Where a partition without a position starts; earliest by default. latest holds for partitions that exist at the start."},
 	{Name: "isolation.level", Type: TypeString, Roles: RoleConsumer, Values: []string{"read_uncommitted", "read_committed"}, Doc: "read_committed leaves aborted records out."},
 	{Name: "fetch.max.bytes", Type: TypeInt, Roles: RoleConsumer, Doc: "Bytes of one fetch."},
 	{Name: "max.partition.fetch.bytes", Type: TypeInt, Roles: RoleConsumer, Doc: "Bytes of one partition in a fetch."},

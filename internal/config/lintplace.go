@@ -195,6 +195,9 @@ func (l *linter) unknown(p place, val value) {
 		l.unknownFlow(source, rest, val)
 		return
 	}
+	if p.scope == ScopeTop && l.connectorKey(p.name, val) {
+		return
+	}
 	if k, ok := l.keys.clients[p.name]; ok {
 		l.doubtful(val.Origin, "use "+l.bareClient(k, p), "not read at this place")
 		return
@@ -229,6 +232,22 @@ func (l *linter) meant(p place) string {
 		return "did you mean " + either(l.forTargets(meant)) + "?"
 	}
 	return "did you mean " + meant + "? It is read at another place"
+}
+
+// connectorKey speaks of source.cluster.* and target.cluster.*, which belong
+// into a connector's own configuration.
+func (l *linter) connectorKey(name string, val value) bool {
+	source, isSource := strings.CutPrefix(name, "source.cluster.")
+	target, isTarget := strings.CutPrefix(name, "target.cluster.")
+	if !isSource && !isTarget || len(l.flows) == 0 {
+		return false
+	}
+	use := string(l.flows[0].Source) + "." + l.clientForm(source)
+	if isTarget {
+		use = string(l.flows[0].Target) + "." + l.clientForm(target)
+	}
+	l.doubtful(val.Origin, "use "+use, "a key of a connector's own configuration; nothing reads it here")
+	return true
 }
 
 // bareClient is where a client setting without its layer belongs.

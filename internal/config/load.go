@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func Load(src Source) *Deployment {
 	}
 	keys := newCatalogue()
 	d.Aliases = aliases(src.Name, raw, &r)
-	b := &builder{report: &r, resolver: resolver{raw: raw, keys: keys}, aliases: d.Aliases}
+	b := &builder{report: &r, resolver: resolver{raw: raw, keys: keys}, aliases: d.Aliases, compiled: map[string]mirror.Patterns{}}
 	pairs := b.pairs(d.Aliases)
 	l := &linter{report: &r, keys: keys, raw: raw, aliases: d.Aliases, flows: flowsForHints(pairs, d.Aliases), strict: src.Strict}
 	if strict, ok := raw["heliograph.strict"].boolean(); ok && strict || isYAML(src.Name) {
@@ -174,10 +175,31 @@ func (b *builder) clusterModel(alias mirror.ClusterAlias, file string) Cluster {
 			commentHint(b.raw["clusters"], "add it"), "cluster %q has no brokers", alias)
 	}
 	c.Connection = b.connection(v, c.Origin)
+	b.unusedSecurity(alias, c.Protocol)
 	if val, ok := b.raw[string(alias)+".heliograph.rate.bytes.per.second"]; ok {
 		c.BytesPerSecond = rate(val)
 	}
 	return c
+}
+
+// unusedSecurity speaks of a cluster's own login or certificates that its
+// protocol never uses.
+func (b *builder) unusedSecurity(alias mirror.ClusterAlias, p Protocol) {
+	for _, group := range []struct {
+		keys, protocols string
+		used            bool
+	}{
+		{"sasl.mechanism sasl.jaas.config", "SASL_SSL or SASL_PLAINTEXT", p.UsesSASL()},
+		{"ssl.truststore.location ssl.keystore.location ssl.truststore.certificates ssl.keystore.certificate.chain", "SSL or SASL_SSL", p.UsesTLS()},
+	} {
+		for _, key := range strings.Fields(group.keys) {
+			val, ok := b.raw[string(alias)+"."+key]
+			if ok && !group.used {
+				b.warnf(val.Origin, fmt.Sprintf("set %s.security.protocol to %s", alias, group.protocols), "not used: security.protocol of %s is %s", alias, p)
+				break
+			}
+		}
+	}
 }
 
 // findPlaceholders speaks of what a template left to fill in.

@@ -121,6 +121,14 @@ type Every struct {
 // On says whether the job runs at all.
 func (e Every) On() bool { return e.Interval > 0 }
 
+// String is "every 10m", or "off".
+func (e Every) String() string {
+	if !e.On() {
+		return "off"
+	}
+	return "every " + humanDuration(e.Interval)
+}
+
 // Topics says how remote topics are found, made and kept in step.
 type Topics struct {
 	Refresh           Every
