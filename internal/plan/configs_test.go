@@ -167,16 +167,6 @@ func TestDriftOfTheTargetIsPutBackAtOnce(t *testing.T) {
 	}
 }
 
-func TestRestoredHoldGoesOnWhereItWas(t *testing.T) {
-	low := map[string]string{"retention.ms": "1000"}
-	key := HoldKey{"A.orders", "retention.ms"}
-	written := configRound(t, Holds{}, start, nil, low, nil).Holds.Held()[key]
-	p := configRound(t, Holds{}.Restore(key, written), start.Add(24*time.Hour), nil, low, nil)
-	if _, ok := p.Actions[0].(AlterConfig); !ok {
-		t.Fatalf("%v, want the change a day after it was first held", p.Actions)
-	}
-}
-
 func TestHoldsOfGoneTopicsAreForgotten(t *testing.T) {
 	p := configRound(t, Holds{}, start, nil, map[string]string{"retention.ms": "1000"}, nil)
 	p = configRound(t, p.Holds, start, func(in *ConfigInput) { in.Pairs = nil }, nil, nil)

@@ -27,7 +27,8 @@ type Hold struct {
 // Holds is the memory of [Configs] between rounds, a value: what waits, and what
 // the target has already been in step with. A wish that was fulfilled before and
 // is not now means that somebody changed the target, not the source; putting it
-// back is no typing error of the source and is not held. The zero value is empty.
+// back is no typing error of the source and is not held. The zero value is empty:
+// after a restart every wait begins again, which errs on the safe side.
 type Holds struct {
 	held    map[HoldKey]Hold
 	settled map[HoldKey]string
@@ -46,13 +47,6 @@ func (h Holds) Accept(key HoldKey) (Holds, bool) {
 	hold.Accepted = true
 	next.held[key] = hold
 	return next, true
-}
-
-// Restore puts back a hold that was written down before a restart.
-func (h Holds) Restore(key HoldKey, hold Hold) Holds {
-	next := h.clone()
-	next.held[key] = hold
-	return next
 }
 
 // Created notes the settings a topic was created with: it is in step with them.

@@ -18,6 +18,9 @@ func loadCheckpoints(ctx context.Context, log LogReader, tp kafka.TopicPartition
 	bounds := [2]int64{}
 	for i, at := range []kafka.OffsetAt{kafka.Earliest, kafka.Latest} {
 		got := log.ListOffsets(ctx, []kafka.TopicPartition{tp}, at, kafka.ReadCommitted)[tp]
+		if kafka.CodeOf(got.Err) == kafka.CodeUnknownTopicOrPartition {
+			return checkpoints{}, nil // nobody has written any
+		}
 		if got.Err != nil {
 			return nil, fmt.Errorf("bounds of %s: %w", tp, got.Err)
 		}

@@ -111,6 +111,7 @@ func (s *ConfigSync) RunOnce(ctx context.Context, now time.Time) error {
 	}
 	err = everyBatch(alter, createBatch, func(batch []plan.AlterConfig) error { return s.alter(ctx, batch, refused) })
 	s.reportRefused(now, pairs, refused)
+	s.markStale(pairs, alter)
 	s.mu.Lock()
 	s.mu.report = report
 	s.mu.Unlock()
@@ -206,6 +207,22 @@ func (s *ConfigSync) alter(ctx context.Context, batch []plan.AlterConfig, refuse
 		}
 	}
 	return located("alter topic configs", s.o.Flow.Target, passing)
+}
+
+// markStale has the data plane's settings of altered topics read again soon.
+func (s *ConfigSync) markStale(pairs []plan.Pair, alter []plan.AlterConfig) {
+	if s.o.Observe == nil {
+		return
+	}
+	altered := make(map[string]bool, len(alter))
+	for _, a := range alter {
+		altered[a.Topic] = true
+	}
+	for _, p := range pairs {
+		if altered[p.Remote] {
+			s.o.Observe(p.Remote, p.Target.ID, p.Target.Configs, time.Time{})
+		}
+	}
 }
 
 func (s *ConfigSync) reportRefused(now time.Time, pairs []plan.Pair, refused map[string]string) {

@@ -154,6 +154,18 @@ func TestTargetThatCannotAlterFailsTheRound(t *testing.T) {
 	}
 }
 
+func TestAlteredSettingsReachTheDataPlaneInTheNextRound(t *testing.T) {
+	r := newConfigRig(t, nil)
+	r.source.topic("orders", 1, nil)
+	r.both(t, start)
+	r.source.topics["orders"].overrides = map[string]string{"max.message.bytes": "5"}
+	r.both(t, start.Add(time.Second))
+	r.round(t, start.Add(2*time.Second))
+	if got := r.last()[0].Settings.MaxMessageBytes; got != 5 {
+		t.Errorf("max.message.bytes %d, want 5", got)
+	}
+}
+
 func TestReadSettingsReachTheDataPlane(t *testing.T) {
 	r := newConfigRig(t, nil)
 	r.source.topic("orders", 1, nil)

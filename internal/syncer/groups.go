@@ -26,6 +26,9 @@ const (
 	// refreshOffsets is when an unchanged offset is committed again, well before
 	// the 7 days after which a broker forgets it.
 	refreshOffsets = 24 * time.Hour
+	// loadAttempts and loadPause bound how long Load waits for a cluster.
+	loadAttempts = 30
+	loadPause    = time.Second
 )
 
 // GroupOptions are what a GroupSync needs besides its clusters.
@@ -39,7 +42,10 @@ type GroupOptions struct {
 	Own        map[string]bool
 	Translator Translator
 	// TargetPartitions tells the target's topics; nil, or a nil map, checks nothing.
-	TargetPartitions           func() map[string]int32
+	TargetPartitions func() map[string]int32
+	// Followed is called when other groups than before are followed, Emitted when
+	// checkpoints were written: the moments to kick the next job. Nil calls nobody.
+	Followed, Emitted          func()
 	SourceBudget, TargetBudget *Budget
 	Now                        func() time.Time
 	Log                        *slog.Logger
@@ -119,14 +125,22 @@ func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o
 	return g
 }
 
-// Load reads the checkpoints written before this start. complete is false where
-// they cannot be read; then the jobs go on with none, and the translation must
-// trust only the newest offset syncs.
+// Load reads the checkpoints written before, at the start and whenever the jobs
+// are taken over from another process. Errors that pass are waited out for a
+// while. complete is false where the checkpoints cannot be read; then the jobs go
+// on with none, and the translation must trust only the newest offset syncs.
 func (g *GroupSync) Load(ctx context.Context) (complete bool) {
-	loaded, err := loadCheckpoints(ctx, g.books, g.topic, func(group string) bool {
-		ok, _ := g.follows(group)
-		return ok
-	})
+	var loaded checkpoints
+	var err error
+	for range loadAttempts {
+		loaded, err = loadCheckpoints(ctx, g.books, g.topic, func(group string) bool {
+			ok, _ := g.follows(group)
+			return ok
+		})
+		if err == nil || !heals(err) || pause(ctx, loadPause) != nil {
+			break
+		}
+	}
 	if err != nil {
 		loaded = checkpoints{}
 		g.o.Log.LogAttrs(ctx, slog.LevelWarn, "checkpoints of earlier runs not read", slog.String(telemetry.KeyTopic, g.topic.Topic), slog.Any(telemetry.KeyError, err),
@@ -173,7 +187,9 @@ func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	g.take(ctx, followed, skipped, listErr != nil)
+	if g.take(ctx, followed, skipped, listErr != nil) && g.o.Followed != nil {
+		g.o.Followed()
+	}
 	if listErr != nil {
 		return fmt.Errorf("some brokers did not tell their groups: %w", located("list groups", g.o.Flow.Source, listErr))
 	}
@@ -237,9 +253,9 @@ func (g *GroupSync) relevant(all []kafka.GroupOffset) []kafka.GroupOffset {
 	return some
 }
 
-// take makes the found groups the followed ones. An incomplete listing takes
-// nothing away.
-func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[string]string, incomplete bool) {
+// take makes the found groups the followed ones, and reports whether they are
+// others than before. An incomplete listing takes nothing away.
+func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[string]string, incomplete bool) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if incomplete {
@@ -251,7 +267,8 @@ func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[str
 		slices.Sort(followed)
 		followed = slices.Compact(followed)
 	}
-	if !g.mu.listed || !slices.Equal(g.mu.groups, followed) {
+	changed = !g.mu.listed || !slices.Equal(g.mu.groups, followed)
+	if changed {
 		g.o.Log.LogAttrs(ctx, slog.LevelInfo, "groups matched",
 			slog.String("matches", fmt.Sprintf("%d of %s", len(followed), counted(len(followed)+len(skipped), "group"))))
 	}
@@ -262,6 +279,7 @@ func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[str
 	}
 	maps.DeleteFunc(g.mu.states, func(group string, _ GroupStatus) bool { return !keep[group] })
 	maps.DeleteFunc(g.mu.written, func(group string, _ map[kafka.TopicPartition]plan.GroupWrite) bool { return !keep[group] })
+	return changed
 }
 
 // Emit writes a checkpoint for each followed group and partition that has moved.
@@ -274,6 +292,7 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	var failed []error
+	written := 0
 	err := everyBatch(groups, groupBatch, func(batch []string) error {
 		if err := g.o.SourceBudget.Take(ctx); err != nil {
 			return err
@@ -289,20 +308,26 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 				}
 				continue
 			}
-			if err := g.emit(ctx, at, group, got[group].Offsets); err != nil {
+			n, err := g.emit(ctx, at, group, got[group].Offsets)
+			if err != nil {
 				return err
 			}
+			written += n
 		}
 		return nil
 	})
+	if written > 0 && g.o.Emitted != nil {
+		g.o.Emitted()
+	}
 	if len(failed) > 0 {
 		err = errors.Join(err, fmt.Errorf("offsets of %s not read: %w", counted(len(failed), "group"), located("fetch group offsets", g.o.Flow.Source, failed[0])))
 	}
 	return err
 }
 
-// emit writes one group's checkpoints and remembers them once they are written.
-func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, committed []kafka.GroupOffset) error {
+// emit writes one group's checkpoints, remembers them once they are written, and
+// returns how many there were.
+func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, committed []kafka.GroupOffset) (int, error) {
 	relevant := g.relevant(committed)
 	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.Compare(b.TopicPartition) })
 	var translated []mirror.Checkpoint
@@ -323,7 +348,7 @@ func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, commit
 			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
 		}
 		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
-			return fmt.Errorf("checkpoints of group %s: %w", group, located("write", g.o.Flow.Target, err))
+			return 0, fmt.Errorf("checkpoints of group %s: %w", group, located("write", g.o.Flow.Target, err))
 		}
 	}
 	g.mu.Lock()
@@ -340,7 +365,7 @@ func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, commit
 			s.Reason = fmt.Sprintf("%d of %s can be translated", len(translated), counted(len(relevant), "partition"))
 		}
 	})
-	return nil
+	return len(due), nil
 }
 
 // targetName is the partition's name on the target. A topic that came from there

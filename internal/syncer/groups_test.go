@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -508,5 +509,45 @@ func TestOffsetsThatCannotBeReadNowFailTheRoundOnly(t *testing.T) {
 	}
 	if strings.Contains(r.log.text(), "level=WARN") {
 		t.Errorf("warned of what heals:\n%s", r.log.text())
+	}
+}
+
+func TestTheNextJobIsToldWhenThereIsWork(t *testing.T) {
+	followed, emitted := 0, 0
+	r := newGroupRig(t, func(o *GroupOptions) {
+		o.Followed, o.Emitted = func() { followed++ }, func() { emitted++ }
+	})
+	r.syncs(orders, [2]int64{50, 50})
+	r.group("g", map[kafka.TopicPartition]int64{orders: 50})
+	r.round(t)
+	r.round(t)
+	if followed != 1 || emitted != 1 {
+		t.Errorf("told %d and %d times, want once each", followed, emitted)
+	}
+}
+
+func TestClusterThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newGroupRig(t, nil)
+		r.target.failing("list offsets", "", kafka.CodeLeaderNotAvailable)
+		began := time.Now()
+		if r.sync.Load(t.Context()) {
+			t.Error("read from a cluster that is away")
+		}
+		if took := time.Since(began); took != loadAttempts*loadPause {
+			t.Errorf("gave up after %s", took)
+		}
+		time.AfterFunc(3*time.Second, func() { r.target.failing("list offsets", "", nil) })
+		if !r.sync.Load(t.Context()) {
+			t.Error("gave up on a cluster that came back")
+		}
+	})
+}
+
+func TestCheckpointsTopicThatIsNotThereIsNoTrouble(t *testing.T) {
+	r := newGroupRig(t, nil)
+	r.target.failing("list offsets", "", kafka.CodeUnknownTopicOrPartition)
+	if !r.sync.Load(t.Context()) || r.log.text() != "" {
+		t.Errorf("said:\n%s", r.log.text())
 	}
 }

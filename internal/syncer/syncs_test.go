@@ -185,7 +185,8 @@ func TestTailTranslatesByWhatItHasRead(t *testing.T) {
 			t.Errorf("known before reading: %v", tr)
 		}
 		withTail(t, c, log, false, func(tail *SyncTail) {
-			if tr := tail.Translate(tp("foo", 0), 150); !tail.Ready() || tr.Offset != 201 {
+			<-tail.Loaded()
+			if tr := tail.Translate(tp("foo", 0), 150); tr.Offset != 201 {
 				t.Errorf("translated to %v", tr)
 			}
 			publish(t, c, offsetSync("foo", 150, 251))

@@ -24,16 +24,20 @@ type SyncTail struct {
 	topic      kafka.TopicPartition
 	now        func() time.Time
 	conditions *Conditions
+	loaded     chan struct{} // closed when a first pass is complete
 	mu         struct {
 		sync.Mutex
-		store *offsets.SyncStore // nil until a first pass is complete
+		store *offsets.SyncStore // nil until then
 	}
 }
 
 // NewSyncTail makes a tail of the topic on the cluster that holds the syncs; Run
 // follows it.
 func NewSyncTail(cluster LogTailer, topic string, now func() time.Time, log *slog.Logger) *SyncTail {
-	return &SyncTail{cluster: cluster, topic: kafka.TopicPartition{Topic: topic}, now: now, conditions: NewConditions(log)}
+	return &SyncTail{
+		cluster: cluster, topic: kafka.TopicPartition{Topic: topic}, now: now,
+		conditions: NewConditions(log), loaded: make(chan struct{}),
+	}
 }
 
 // Translate tells the place on the target; unknown before the syncs are read.
@@ -46,12 +50,8 @@ func (t *SyncTail) Translate(source kafka.TopicPartition, u mirror.UpstreamOffse
 	return t.mu.store.Translate(source, u)
 }
 
-// Ready reports whether the topic was read to its end.
-func (t *SyncTail) Ready() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.mu.store != nil
-}
+// Loaded is closed when the topic was read to its end for the first time.
+func (t *SyncTail) Loaded() <-chan struct{} { return t.loaded }
 
 // Run follows the topic until ctx ends. lastOnly is true where the checkpoints
 // written before could not be read: then only the newest sync may be trusted,
@@ -91,6 +91,9 @@ func (t *SyncTail) pass(ctx context.Context, lastOnly bool) error {
 	complete := func() {
 		t.mu.Lock()
 		store.ReadToEnd()
+		if t.mu.store == nil {
+			close(t.loaded)
+		}
 		t.mu.store = store
 		t.mu.Unlock()
 		t.conditions.Report(t.now(), t.topic.Topic, nil, slog.String(telemetry.KeyTopic, t.topic.Topic))
