@@ -264,11 +264,19 @@ func (in PlaceInput) fromJava(s mirror.UpstreamOffset, gap *Gap) Placement {
 	}
 }
 
+// modeExactlyOnce is [mirror.PositionFacts.Mode] of a position that was written
+// in the transaction of its data.
+const modeExactlyOnce = "exactly-once"
+
 // fromFacts handles a position that tells where the target was.
 func (in PlaceInput) fromFacts(s mirror.UpstreamOffset, f mirror.PositionFacts, gap *Gap) Placement {
 	t, end := f.NextTarget, in.TargetLog.End
 	at := max(s, in.SourceLog.Start)
 	switch {
+	case end >= t && f.Mode == modeExactlyOnce:
+		// The position was committed with its data, and taking the lane over has
+		// aborted whatever was open. Markers lie between t and the end.
+		return Placement{Kind: PlaceResume, Source: at, Target: end, Anchored: true, Gap: gap, Reason: "committed with its data"}
 	case end < t:
 		return park(fmt.Sprintf("the position is at target offset %d and the target ends at %d: it was truncated", t, end),
 			ChoiceScan, ChoiceKeep, ChoiceStart)

@@ -344,8 +344,7 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 			passing = err
 		case err == nil:
 			changed[a.Topic] = a.Partitions
-			s.o.Log.LogAttrs(ctx, slog.LevelInfo, "topic created", slog.String(telemetry.KeyTopic, a.Source), slog.String(telemetry.KeyRemoteTopic, a.Topic),
-				slog.Int("partitions", int(a.Partitions)), slog.String("notes", strings.Join(a.Notes, "; ")))
+			s.sayCreated(ctx, a)
 			if s.o.Created != nil {
 				s.o.Created(a.Topic, a.Configs)
 			}
@@ -364,6 +363,17 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 func heals(err error) bool {
 	c := kafka.ClassOf(err)
 	return c == kafka.ClassRetry || c == kafka.ClassRefresh
+}
+
+// sayCreated names a new topic, and loudly what it lacks.
+func (s *TopicSync) sayCreated(ctx context.Context, a plan.CreateTopic) {
+	level, attrs := slog.LevelInfo, []slog.Attr{
+		slog.String(telemetry.KeyTopic, a.Source), slog.String(telemetry.KeyRemoteTopic, a.Topic), slog.Int("partitions", int(a.Partitions)),
+	}
+	if len(a.Notes) > 0 {
+		level, attrs = slog.LevelWarn, append(attrs, slog.String(telemetry.KeyReason, strings.Join(a.Notes, "; ")))
+	}
+	s.o.Log.LogAttrs(ctx, level, "topic created", attrs...)
 }
 
 func (s *TopicSync) grow(ctx context.Context, batch []plan.AddPartitions, parked map[string]plan.Park, changed map[string]int32) error {

@@ -189,7 +189,7 @@ func TestWithoutConfigSyncATopicIsMadeWithDefaults(t *testing.T) {
 	if got := describe(r.last()); got != "orders-0 -> A.orders-0\n" {
 		t.Errorf("published %q", got)
 	}
-	if n := r.log.matching("topic created", "DESCRIBE_CONFIGS on topic orders of cluster A"); n != 1 {
+	if n := r.log.matching("level=WARN", "topic created", "DESCRIBE_CONFIGS on topic orders of cluster A"); n != 1 {
 		t.Errorf("said %d times, want once:\n%s", n, r.log.text())
 	}
 }
