@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/replicate"
 )
 
 const (
-	// laneTransactionTimeout is given to InitProducerId; our fencing
-	// transactions live for milliseconds.
-	laneTransactionTimeout = time.Minute
 	// SessionTimeout is the lane group's session: how long a silent owner keeps its lanes.
 	SessionTimeout = 10 * time.Second
 )
@@ -39,9 +37,12 @@ type identity struct {
 func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
 	txnID := fmt.Sprintf("%s-MirrorSourceConnector-%d", k.opts.GroupID, lane)
 	for {
-		pid, err := k.target.InitProducerID(ctx, txnID, laneTransactionTimeout)
+		pid, err := k.target.InitProducerID(ctx, txnID, replicate.TransactionTimeout)
 		if err == nil {
 			return identity{producer: pid, txnID: txnID, fence: FenceMarker}, nil
+		}
+		if !retriable(err) && k.opts.ExactlyOnce {
+			return identity{}, fmt.Errorf("exactly-once needs transactional id %s on the target: %w", txnID, err)
 		}
 		if !retriable(err) {
 			k.log.Warn("the target gives no transactional producer id: lanes are fenced by lease, wait and scan", "lane", lane, "err", err)
@@ -55,7 +56,7 @@ func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
 }
 
 func (k *Keeper) identifyPlain(ctx context.Context, cause error) (identity, error) {
-	pid, err := k.target.InitProducerID(ctx, "", laneTransactionTimeout)
+	pid, err := k.target.InitProducerID(ctx, "", replicate.TransactionTimeout)
 	if err != nil {
 		return identity{}, fmt.Errorf("no producer id from the target: %w", err)
 	}
@@ -123,4 +124,30 @@ func (k *Keeper) retry(ctx context.Context, ask func() error) error {
 		pause(ctx, retryPause)
 	}
 	return err
+}
+
+// transactions is a lane's transactional id for the data plane.
+type transactions struct {
+	keeper *Keeper
+	id     identity
+}
+
+// completePause is the pause while the coordinator still writes the last
+// transaction's markers: usually a few milliseconds.
+const completePause = 3 * time.Millisecond
+
+// Add opens the transaction if need be and adds partitions to it.
+func (t transactions) Add(ctx context.Context, tps []kafka.TopicPartition) error {
+	for {
+		err := t.keeper.target.AddPartitionsToTxn(ctx, t.id.txnID, t.id.producer, tps)
+		if kafka.CodeOf(err) != kafka.CodeConcurrentTransactions || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, completePause)
+	}
+}
+
+// End commits or aborts it.
+func (t transactions) End(ctx context.Context, commit bool) error {
+	return t.keeper.target.EndTxn(ctx, t.id.txnID, t.id.producer, commit)
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Isolation       kafka.Isolation
 	Reset           plan.Reset
 	Missing         plan.Choice
+	// ExactlyOnce delivers in transactions that carry the positions.
+	ExactlyOnce bool
 	// ParkForeign parks a partition that others have written since we stopped.
 	// It is set under identity naming, where these may be the promoted target's
 	// own producers.

@@ -173,7 +173,7 @@ func (o *ownedLane) open(ctx context.Context) error {
 		}
 	}
 	o.keeper.noteFence(o.index, id.fence)
-	o.lane = o.keeper.task.OpenLane(replicate.LaneSpec{
+	spec := replicate.LaneSpec{
 		Index: o.index, Producer: id.producer,
 		Positions: kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index},
 		Ended: func(reason string, fenced bool) {
@@ -182,14 +182,18 @@ func (o *ownedLane) open(ctx context.Context) error {
 			default:
 			}
 		},
-	})
+	}
+	if o.keeper.opts.ExactlyOnce {
+		spec.TransactionalID, spec.Transactions = id.txnID, transactions{o.keeper, id}
+	}
+	o.lane = o.keeper.task.OpenLane(spec)
 	return nil
 }
 
 // unclean reports whether the lane's last owner may still be writing.
 func (o *ownedLane) unclean() bool {
 	for tp, s := range o.stored {
-		if o.keeper.LaneOf(tp) == o.index && s.Facts != nil && !s.Facts.Clean {
+		if o.keeper.LaneOf(tp) == o.index && s.Facts != nil && !s.Facts.Clean && s.Facts.Mode != replicate.ModeExactlyOnce {
 			return true
 		}
 	}

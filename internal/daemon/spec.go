@@ -52,14 +52,16 @@ func specOf(f *config.Flow) flow.Spec {
 			CommitEvery:       f.Positions.Commit.Interval,
 			Missing:           string(f.Positions.Missing),
 		},
-		Data:           dataSpec(f.Data),
+		Data:           dataSpec(f),
 		BytesPerSecond: f.BytesPerSecond,
 	}
 }
 
 // dataSpec leaves a zero where the file is silent: the data plane has its own defaults.
-func dataSpec(d config.Data) flow.DataSpec {
+func dataSpec(f *config.Flow) flow.DataSpec {
+	d := f.Data
 	return flow.DataSpec{
+		ExactlyOnce:       f.ExactlyOnce == config.ExactlyOnceEnabled,
 		Isolation:         d.Isolation,
 		StartAtLatest:     d.StartAtLatest,
 		FetchMaxBytes:     d.FetchMaxBytes.Or(0),

@@ -113,6 +113,7 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 		Flow: s.ID, GroupID: s.Positions.GroupID, PositionsTopic: s.Positions.Topic, Lanes: lanes,
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: reset, Missing: plan.Choice(s.Positions.Missing), ParkForeign: s.Identity,
+		ExactlyOnce: s.Data.ExactlyOnce,
 	}, f.source, f.target, p.task, f.deps.Log)
 
 	owner := func() bool { return p.keeper.Owns(jobLane) }

@@ -95,6 +95,8 @@ type DataSpec struct {
 	FetchMaxWait      time.Duration
 	MaxRequestBytes   int32 // of a produce request
 	RequestTimeout    time.Duration
+	// ExactlyOnce delivers in transactions (exactly.once.source.support=enabled).
+	ExactlyOnce bool
 	// Poison is what happens to a batch that the target refuses for good:
 	// "stop" parks its partition, "skip-and-record" goes on behind it.
 	Poison string

@@ -30,7 +30,10 @@ type appender struct {
 	waiting      int // answers outstanding
 	confirmed    bool
 	phase        phase
-	queued       int // bytes of all entries
+	// transactional seals batches as part of the lane's transaction; gated lets
+	// only those be sent again that were sent before.
+	transactional, gated bool
+	queued               int // bytes of all entries
 }
 
 type phase uint8
@@ -68,7 +71,10 @@ func (a *appender) ready() bool {
 	for a.cursor < a.entries.len() && a.entries.at(a.cursor).state == entryStored {
 		a.cursor++
 	}
-	return a.waiting < limit && a.cursor < min(a.entries.len(), maxOpen)
+	if a.waiting >= limit || a.cursor >= min(a.entries.len(), maxOpen) {
+		return false
+	}
+	return !a.gated || a.entries.at(a.cursor).sequence != noSequence
 }
 
 // peek is the entry take would return. Only after ready.
@@ -83,6 +89,7 @@ func (a *appender) take() *Entry {
 	}
 	recordbatch.Seal(e.Bytes, recordbatch.Stamp{
 		ProducerID: a.producer.ID, Epoch: a.producer.Epoch, Sequence: e.sequence,
+		Transactional: a.transactional && !e.plain,
 	})
 	e.state = entrySent
 	a.waiting++

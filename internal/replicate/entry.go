@@ -37,6 +37,8 @@ type Entry struct {
 	base     mirror.DownstreamOffset // where the target stored it
 	failure  failure
 	copied   int // bytes of the budget a private copy holds
+	// plain keeps the batch of a transactional outlet out of the transaction.
+	plain bool
 }
 
 const noSequence int32 = -1

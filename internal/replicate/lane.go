@@ -24,6 +24,10 @@ type LaneSpec struct {
 	// Ended is called at most once, on a goroutine of its own, when the lane
 	// cannot go on: fenced by another owner, or its writes need a new takeover.
 	Ended func(reason string, fenced bool)
+	// TransactionalID and Transactions make the lane deliver exactly once; empty
+	// and nil otherwise.
+	TransactionalID string
+	Transactions    Transactions
 }
 
 // Lane is a partition of the position topic that this process owns: the
@@ -41,6 +45,7 @@ type Lane struct {
 		announce []*Track                        // wait for their first position to be written
 		ended    bool
 	}
+	txn     transaction
 	tries   int // of the outlet, under its lock
 	wake    chan struct{}
 	cancel  context.CancelFunc
@@ -56,6 +61,7 @@ func (t *Task) OpenLane(spec LaneSpec) *Lane {
 	l.outlet.tp = spec.Positions
 	l.outlet.owner = l
 	l.outlet.app.producer = spec.Producer
+	l.outlet.app.transactional, l.outlet.txnID = l.transactional(), spec.TransactionalID
 	t.mu.Lock()
 	t.lanes[spec.Index] = l
 	t.mu.Unlock()
@@ -150,7 +156,10 @@ func (l *Lane) Close(ctx context.Context) error {
 	}
 	if !lost {
 		never := func() bool { return false }
+		l.commitTransaction(ctx)
 		if waitIdle(ctx, &l.outlet, never) {
+			// In exactly-once this repeats the positions outside of a transaction:
+			// MirrorMaker in its default mode reads aborted ones as true.
 			l.commit(true)
 		}
 		if !waitIdle(ctx, &l.outlet, never) {
@@ -228,7 +237,11 @@ func (l *Lane) signal() {
 // first one, and brings the lane's outlet back after failures.
 func (l *Lane) run(ctx context.Context) {
 	defer close(l.done)
-	ticker := time.NewTicker(l.task.opts.CommitEvery)
+	every := l.task.opts.CommitEvery
+	if l.transactional() {
+		every = transactionEvery
+	}
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	l.mu.Lock()
 	routed := l.task.routeTargetLocked(&l.outlet)
@@ -241,10 +254,17 @@ func (l *Lane) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
+			if l.txn.bytes.Load() >= transactionBytes {
+				l.commitTransaction(ctx)
+			}
 		case <-ticker.C:
-			l.commit(false)
+			if l.transactional() {
+				l.commitTransaction(ctx)
+			} else {
+				l.commit(false)
+			}
 		}
-		l.announceWaiting()
+		l.announceWaiting(ctx)
 		l.mu.Lock()
 		routed = l.app.phase != halted && l.sink != nil
 		l.mu.Unlock()
@@ -280,12 +300,16 @@ func (l *Lane) heal(ctx context.Context) bool {
 }
 
 // announceWaiting writes the first positions of tracks that wait for them.
-func (l *Lane) announceWaiting() {
+func (l *Lane) announceWaiting(ctx context.Context) {
 	l.set.Lock()
 	waiting := l.set.announce
 	l.set.announce = nil
 	l.set.Unlock()
 	if len(waiting) == 0 {
+		return
+	}
+	if l.transactional() {
+		l.joinTransaction(ctx, waiting)
 		return
 	}
 	l.write(waiting, false, func() {
@@ -304,7 +328,7 @@ func (l *Lane) commit(clean bool) {
 	var moved []*Track
 	for _, tr := range l.list() {
 		tr.mu.Lock()
-		due := tr.dirty && (clean || tr.announced && !tr.held) || clean && tr.announced
+		due := tr.dirty && (clean || tr.announced && !tr.held) || clean && (tr.announced || tr.stats.batches > 0)
 		tr.mu.Unlock()
 		if due {
 			moved = append(moved, tr)
@@ -328,7 +352,7 @@ func (l *Lane) write(tracks []*Track, clean bool, done func()) {
 			return
 		}
 		l.mu.Lock()
-		l.app.push(Entry{Bytes: batch, Count: int32(len(records)), settled: then})
+		l.app.push(Entry{Bytes: batch, Count: int32(len(records)), settled: then, plain: clean})
 		l.kickLocked()
 		l.mu.Unlock()
 		records, size = nil, 0
@@ -359,7 +383,10 @@ func (tr *Track) positionRecord(clean bool, now int64) kafka.Record {
 		NextTarget:    tr.write,
 		SourceCluster: tr.task.opts.SourceClusterID, TargetCluster: tr.task.opts.TargetClusterID,
 		SourceTopicID: tr.spec.SourceID, TargetTopicID: tr.spec.TargetID,
-		SourceEpoch: tr.epoch, Mode: modeDefault,
+		SourceEpoch: tr.epoch, Mode: ModeDefault,
+	}
+	if tr.lane.transactional() {
+		facts.Mode = ModeExactlyOnce
 	}
 	return kafka.Record{
 		Key:     key.AppendTo(nil),
@@ -367,9 +394,6 @@ func (tr *Track) positionRecord(clean bool, now int64) kafka.Record {
 		Headers: facts.AppendHeader(nil), Timestamp: now,
 	}
 }
-
-// modeDefault is the delivery mode written into positions.
-const modeDefault = "default"
 
 // onSettled tells whoever waited for the positions.
 func (l *Lane) onSettled(e *Entry) {

@@ -16,6 +16,7 @@ import (
 type outlet struct {
 	tp    kafka.TopicPartition
 	owner outletOwner
+	txnID string // of the lane's transactions; empty outside exactly-once
 
 	mu     sync.Mutex
 	app    appender

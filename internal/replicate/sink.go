@@ -170,6 +170,12 @@ func (s *sink) build() *request {
 		if o == nil {
 			break
 		}
+		if len(req.outlets) == 0 {
+			req.TransactionalID = o.txnID
+		} else if o.txnID != req.TransactionalID {
+			s.enqueue(o) // a request belongs to one transactional id, or to none
+			continue
+		}
 		room := limit - req.bytes
 		if len(req.outlets) == 0 {
 			room = -1 // one batch always fits, whatever its size

@@ -123,6 +123,9 @@ func (tr *Track) status(now time.Time) TrackStatus {
 			s.Syncs[offsets.SyncReason(reason).String()] = n
 		}
 	}
+	if tr.lane.transactional() {
+		s.Position, s.LagRecords = tr.visible, max(0, int64(tr.stats.end-tr.visible))
+	}
 	if s.LagRecords > 0 {
 		// The oldest waiting record's time, or the newest copied one's as a bound.
 		stamp := tr.stats.ackedStamp

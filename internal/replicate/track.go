@@ -64,7 +64,11 @@ type Track struct {
 	// the target, and the target's next offset is write.
 	position mirror.UpstreamOffset
 	write    mirror.DownstreamOffset
-	dirty    bool // position moved since it was last written
+	// visible is the position as of the last commit, and open what was
+	// acknowledged since; only in exactly-once.
+	visible mirror.UpstreamOffset
+	open    []openRun
+	dirty   bool // position moved since it was last written
 
 	state     TrackState
 	reason    string
@@ -80,13 +84,14 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	tr := &Track{
 		task: t, lane: l, spec: spec,
 		next: spec.Next, asked: -1, epoch: kafka.NoLeaderEpoch, preferred: kafka.NoNode,
-		position: spec.Next, write: spec.Write,
+		position: spec.Next, write: spec.Write, visible: spec.Next,
 		state: TrackWaiting, reason: "starting", since: time.Now(),
 		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved,
 	}
 	tr.outlet.tp, tr.outlet.topic = spec.Target, spec.TargetID
 	tr.outlet.owner = tr
 	tr.outlet.app.producer = l.producer
+	tr.outlet.app.transactional, tr.outlet.txnID = l.transactional(), l.outlet.txnID
 	tr.outlet.held = true
 	return tr
 }
@@ -120,6 +125,9 @@ func (tr *Track) onSettled(e *Entry) {
 	tr.dirty = true
 	tr.tries = 0
 	tr.stats.acked(e, time.Now())
+	if tr.lane.transactional() && tr.lane.txn.bytes.Add(int64(e.bytes())) >= transactionBytes {
+		tr.lane.signal()
+	}
 	tr.publishSyncs(e)
 	e.release(tr.task.budget)
 	if tr.full && tr.app.queued < int(tr.task.opts.PartitionMaxBytes) && tr.from != nil {
@@ -150,19 +158,28 @@ func (tr *Track) checkPlace(e *Entry) {
 
 // publishSyncs asks the pacer, run by run, which offset pairs are worth publishing.
 func (tr *Track) publishSyncs(e *Entry) {
-	if tr.task.syncs == nil {
-		return
-	}
 	if e.Runs == nil {
-		tr.publishRun(e.From, e.base, e.Count)
+		tr.settledRun(e.From, e.base, e.Count)
 		return
 	}
 	for _, r := range e.Runs {
-		tr.publishRun(mirror.UpstreamOffset(r.Source), e.base+mirror.DownstreamOffset(r.Index), r.Count)
+		tr.settledRun(mirror.UpstreamOffset(r.Source), e.base+mirror.DownstreamOffset(r.Index), r.Count)
 	}
 }
 
+// settledRun publishes a run at once, or with its transaction's commit.
+func (tr *Track) settledRun(u mirror.UpstreamOffset, d mirror.DownstreamOffset, n int32) {
+	if tr.lane.transactional() {
+		tr.open = append(tr.open, openRun{u, d, n})
+		return
+	}
+	tr.publishRun(u, d, n)
+}
+
 func (tr *Track) publishRun(u mirror.UpstreamOffset, d mirror.DownstreamOffset, n int32) {
+	if tr.task.syncs == nil {
+		return
+	}
 	sync := mirror.OffsetSync{TopicPartition: tr.spec.Source}
 	due := false
 	tr.pacer.AdvanceRun(u, d, int64(n), func(reason offsets.SyncReason, u mirror.UpstreamOffset, d mirror.DownstreamOffset) {
@@ -189,6 +206,9 @@ func (tr *Track) onHalted(f failure) {
 	case f.class == kafka.ClassFence:
 		tr.parkLocked("another owner writes this partition: " + f.text())
 		tr.lane.fenced(f.text())
+	case f.code == kafka.CodeTransactionAbortable || f.code == kafka.CodeInvalidProducerIDMapping:
+		tr.waitLocked("target: the transaction was aborted: " + f.text())
+		tr.lane.reopen(f.text())
 	case f.class == kafka.ClassData:
 		tr.refusedLocked(f)
 	case f.class == kafka.ClassBug:

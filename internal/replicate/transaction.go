@@ -1,0 +1,231 @@
+package replicate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// Transactions is a lane's transactional id at the target's coordinator, bound
+// to the epoch that its owner took. coord gives it to lanes of exactly-once flows.
+//
+// The protocol is the one before KIP-890's second part: partitions are added
+// before the first batch, epoch and sequences go on after a commit. Brokers of
+// every release and feature level serve it.
+type Transactions interface {
+	Add(ctx context.Context, tps []kafka.TopicPartition) error
+	End(ctx context.Context, commit bool) error
+}
+
+const (
+	// transactionEvery and transactionBytes bound a transaction: read_committed
+	// readers of the target see nothing of it before it ends.
+	transactionEvery = time.Second
+	transactionBytes = 64 << 20
+	// TransactionTimeout is how long the coordinator lets a transaction stay
+	// open. It is far above transactionEvery, so that a slow broker does not
+	// abort what is nearly done, and within every broker's default limit.
+	TransactionTimeout = time.Minute
+	// finishWithin is how long a commit waits for outstanding answers before the
+	// transaction is given up and the lane taken over anew.
+	finishWithin = TransactionTimeout / 2
+)
+
+// ModeDefault and ModeExactlyOnce are the delivery modes written into positions.
+const (
+	ModeDefault     = "default"
+	ModeExactlyOnce = "exactly-once"
+)
+
+// transaction is the state of an exactly-once lane. Positions travel inside the
+// transaction of the data they stand for, so that both become visible, or
+// neither.
+//
+// Invariant: a track sends only between being added to the open transaction and
+// its commit; held and gated keep it from sending at other times.
+type transaction struct {
+	sync.Mutex // held while the transaction is added to or ended
+	open       bool
+	members    map[*Track]struct{}
+	bytes      atomic.Int64 // settled since it began
+}
+
+// transactional reports whether the lane delivers exactly once.
+func (l *Lane) transactional() bool { return l.spec.Transactions != nil }
+
+// joinTransaction adds waiting tracks to the transaction, opening one if need
+// be, and lets them send.
+func (l *Lane) joinTransaction(ctx context.Context, waiting []*Track) {
+	l.txn.Lock()
+	defer l.txn.Unlock()
+	l.joinTransactionLocked(ctx, waiting)
+}
+
+func (l *Lane) joinTransactionLocked(ctx context.Context, waiting []*Track) {
+	tps := make([]kafka.TopicPartition, 0, len(waiting)+1)
+	for _, tr := range waiting {
+		tps = append(tps, tr.tp)
+	}
+	if !l.txn.open {
+		tps = append(tps, l.tp)
+	}
+	err := l.spec.Transactions.Add(ctx, tps)
+	if err != nil && len(waiting) > 1 && kafka.ClassOf(err) != kafka.ClassFence {
+		// One missing topic fails the whole request: find it.
+		for _, tr := range waiting {
+			l.joinTransactionLocked(ctx, []*Track{tr})
+		}
+		return
+	}
+	if err != nil {
+		l.notJoined(waiting, err)
+		return
+	}
+	if !l.txn.open {
+		l.txn.open = true
+		l.txn.members = map[*Track]struct{}{}
+		l.txn.bytes.Store(0)
+	}
+	for _, tr := range waiting {
+		l.txn.members[tr] = struct{}{}
+		tr.mu.Lock()
+		tr.held = false
+		tr.kickLocked()
+		tr.mu.Unlock()
+	}
+}
+
+// notJoined has tracks ask again later, or ends the lane where it is fenced.
+func (l *Lane) notJoined(waiting []*Track, err error) {
+	if kafka.ClassOf(err) == kafka.ClassFence {
+		l.end("transaction: "+err.Error(), true)
+		return
+	}
+	for _, tr := range waiting {
+		tr.mu.Lock()
+		tr.waitLocked("target: " + err.Error())
+		tr.tries++
+		pause := backoff(tr.tries)
+		tr.mu.Unlock()
+		time.AfterFunc(pause, func() {
+			tr.mu.Lock()
+			closed := tr.closed
+			if !closed {
+				tr.runLocked()
+			}
+			tr.mu.Unlock()
+			if !closed {
+				l.announce(tr)
+			}
+		})
+	}
+}
+
+// commitTransaction ends the open transaction: no track sends more, what was
+// sent is answered, the positions are written, the coordinator commits. Where
+// any of it does not work in time, the lane ends: its next takeover aborts what
+// is open and goes on from the last committed positions.
+func (l *Lane) commitTransaction(ctx context.Context) {
+	l.txn.Lock()
+	defer l.txn.Unlock()
+	if !l.txn.open {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, finishWithin)
+	defer cancel()
+	members := make([]*Track, 0, len(l.txn.members))
+	for tr := range l.txn.members {
+		members = append(members, tr)
+		tr.mu.Lock()
+		tr.app.gated = true
+		tr.mu.Unlock()
+	}
+	for _, tr := range members {
+		if err := tr.answered(ctx); err != nil {
+			l.end(fmt.Sprintf("the transaction cannot be finished: %s: %v", tr.tp, err), false)
+			return
+		}
+	}
+	l.write(members, false, func() {})
+	if !waitIdle(ctx, &l.outlet, func() bool { return false }) {
+		l.end("the transaction cannot be finished: its positions were not written", false)
+		return
+	}
+	if err := l.endTransaction(ctx); err != nil {
+		l.end("the transaction cannot be committed: "+err.Error(), kafka.ClassOf(err) == kafka.ClassFence)
+		return
+	}
+	l.txn.open = false
+	for _, tr := range members {
+		tr.committed()
+	}
+}
+
+// endTransaction asks until the coordinator has answered.
+func (l *Lane) endTransaction(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		err := l.spec.Transactions.End(ctx, true)
+		c := kafka.ClassOf(err)
+		if err == nil || c != kafka.ClassRetry && c != kafka.ClassRefresh || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx, backoff(tries))
+	}
+}
+
+// answered waits until every batch that was sent is settled, or is known to be
+// refused. A batch whose fate is unknown keeps the transaction from ending.
+func (tr *Track) answered(ctx context.Context) error {
+	for {
+		tr.mu.Lock()
+		front := (*Entry)(nil)
+		if tr.app.entries.len() > 0 && tr.app.entries.at(0).sequence != noSequence {
+			front = tr.app.entries.at(0)
+		}
+		refused := front != nil && tr.stuckLocked() && front.failure.class == kafka.ClassData
+		closed, reason := tr.closed, tr.reason
+		tr.mu.Unlock()
+		switch {
+		case front == nil || refused:
+			return nil
+		case closed:
+			return fmt.Errorf("the partition was stopped with a batch under way")
+		case ctx.Err() != nil:
+			return fmt.Errorf("no answer in time (%s)", reason)
+		}
+		sleep(ctx, time.Millisecond)
+	}
+}
+
+// committed publishes what the transaction has made visible, and has the track
+// join the next one if it has more to send.
+func (tr *Track) committed() {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.app.gated = false
+	tr.held, tr.announced = true, false
+	tr.visible = tr.position
+	if len(tr.open) > 0 {
+		tr.write++ // the commit marker takes one offset
+	}
+	for _, r := range tr.open {
+		tr.publishRun(r.up, r.down, r.count)
+	}
+	tr.open = tr.open[:0]
+	if !tr.closed && tr.app.entries.len() > 0 && tr.state == TrackRunning {
+		tr.announced = true
+		tr.lane.announce(tr)
+	}
+}
+
+// openRun is a run of records acknowledged inside a transaction that is open.
+type openRun struct {
+	up    mirror.UpstreamOffset
+	down  mirror.DownstreamOffset
+	count int32
+}
