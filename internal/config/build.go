@@ -285,8 +285,6 @@ func (b *builder) data(f *Flow, r *reader) {
 		FetchMinBytes:     consumer.int32("fetch.min.bytes"),
 		FetchMaxWait:      consumer.millis("fetch.max.wait.ms"),
 		MaxRequestBytes:   producer.int32("max.request.size"),
-		BatchBytes:        producer.int32("batch.size"),
-		Linger:            producer.millis("linger.ms"),
 		RequestTimeout:    producer.millis("request.timeout.ms"),
 		StartAtLatest:     strings.EqualFold(consumer.word("auto.offset.reset"), "latest"),
 	}

@@ -59,11 +59,6 @@ const (
 	Refused         // the file is refused, unless the value is one that changes nothing
 )
 
-// String names the effect.
-func (e Effect) String() string {
-	return [...]string{"honoured", "no effect", "refused"}[e]
-}
-
 // Key is one row of the catalogue.
 type Key struct {
 	Name    string // ends in "*" where it stands for a family

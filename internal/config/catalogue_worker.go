@@ -12,7 +12,7 @@ const topOrCluster = ScopeTop | ScopeCluster
 var connectionKeys = []Key{
 	{Name: "bootstrap.servers", Type: TypeList, Scope: topOrCluster, Doc: "Brokers to start with: host:port, comma separated."},
 	{Name: "security.protocol", Type: TypeString, Default: "PLAINTEXT", Scope: topOrCluster, Values: []string{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, Doc: "In any case."},
-	{Name: "ssl.protocol", Type: TypeString, Default: "TLSv1.3", Scope: topOrCluster, Doc: "The newest TLS version to offer."},
+	{Name: "ssl.protocol", Type: TypeString, Default: "TLSv1.3", Scope: topOrCluster, Doc: "The newest TLS version to offer, where ssl.enabled.protocols is silent."},
 	{Name: "ssl.provider", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "a security provider of the JVM"},
 	{Name: "ssl.cipher.suites", Type: TypeList, Scope: topOrCluster, Doc: "Cipher suites of TLS 1.2, by Java's names."},
 	{Name: "ssl.enabled.protocols", Type: TypeList, Default: "TLSv1.2,TLSv1.3", Scope: topOrCluster, Doc: "TLS versions to accept."},

@@ -173,7 +173,7 @@ func TestCorpusTopics(t *testing.T) {
 func TestCorpusSettings(t *testing.T) {
 	f := flowOf(t, loadCorpus(t, "40"), "src->dst")
 	if !f.Data.StartAtLatest || f.Data.FetchMaxBytes.Value != 64<<20 || f.Data.PartitionMaxBytes.Value != 64<<20 ||
-		f.Data.Compression.Value != "zstd" || f.Data.MaxRequestBytes.Value != 64<<20 || f.Data.Linger.Value.Milliseconds() != 100 ||
+		f.Data.Compression.Value != "zstd" || f.Data.MaxRequestBytes.Value != 64<<20 ||
 		f.Positions.Commit.Interval.Seconds() != 5 || !f.Positions.Commit.Set {
 		t.Errorf("40: %+v %+v", f.Data, f.Positions)
 	}

@@ -183,6 +183,40 @@ func TestAllProblemsComeAtOnce(t *testing.T) {
 	}
 }
 
+func TestFlowsThatWouldShareAGroup(t *testing.T) {
+	d := load("clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\nA->C.enabled = true\nC.group.id = mm2\n")
+	wantProblems(t, d.Problems, Info, nil)
+	if got := flowOf(t, d, "A->C").Positions.GroupID; got != "mm2" {
+		t.Errorf("group %q", got)
+	}
+	d = load("clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\nA->C.enabled = true\nB->C.enabled = true\nC.group.id = mm2\n")
+	wantProblems(t, d.Problems, Info, []string{"f:7: error: C.group.id: flows A->C, B->C would share one group and collide"})
+}
+
+func TestWhereLayersBeatEachOther(t *testing.T) {
+	d := load(base + "A->B.consumer.client.rack = flow\nA.consumer.client.rack = cluster\nA->B.source.admin.request.timeout.ms = 5\nA->B.source.cluster.security.protocol = PLAINTEXT\n")
+	wantProblems(t, d.Problems, Info, []string{"f:5: info: A->B.consumer.client.rack: A.consumer.client.rack on line 6 wins over it for the clients on A"})
+	c := flowOf(t, d, "A->B").Clients
+	if c.SourceConsumer.Rack != "cluster" || c.TargetConsumer.Rack != "flow" || c.SourceAdmin.RequestTimeout.Or(0).Milliseconds() != 5 || c.TargetAdmin.RequestTimeout.Set {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestReferencesInAFile(t *testing.T) {
+	src := Source{Name: "f", LookupEnv: func(name string) (string, bool) { return "7", name == "SEVEN" }}
+	const declare = base + "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
+	src.Bytes = []byte(declare + "replication.factor = ${env:SEVEN}\nA->B.topics = t${env:SEVEN}, u\n")
+	d := Load(src)
+	wantProblems(t, d.Problems, Info, nil)
+	if f := flowOf(t, d, "A->B"); f.Topics.ReplicationFactor != 7 || !f.Selection.Filter.Accepts("t7") {
+		t.Errorf("%+v", f.Topics)
+	}
+	src.Bytes = []byte(declare + "replication.factor = x${env:SEVEN}\ntasks.max = ${env:NONE}\n")
+	wantProblems(t, Load(src).Problems, Info, []string{
+		`f:7: error: replication.factor: "x${env:SEVEN}" is not a number that fits`, "f:8: error: tasks.max: ${env:NONE}: the environment variable is not set",
+	})
+}
+
 func TestStrictRefusesWhatIsOtherwiseDoubtful(t *testing.T) {
 	text := base + "topics.blacklst = x\nproducer.linger.ms = 1\nA.consumer.nonsense = 1\n"
 	if err := load(text).Err(); err != nil {
@@ -399,6 +433,28 @@ func TestLogins(t *testing.T) {
 				t.Errorf("the password is shown: %v", err)
 			}
 		})
+	}
+}
+
+func TestTLSVersions(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"", "TLSv1.2 TLSv1.3"},
+		{"A.ssl.protocol = TLSv1.2", "TLSv1.2 TLSv1.2"},
+		{"A.ssl.protocol = TLS", "TLSv1.2 TLSv1.3"},
+		{"A.ssl.enabled.protocols = TLSv1.3", "TLSv1.3 TLSv1.3"},
+		{"A.ssl.protocol = TLSv1.2\nA.ssl.enabled.protocols = TLSv1.3,TLSv1.2", "TLSv1.2 TLSv1.3"},
+		{"A.ssl.enabled.protocols = TLSv1.1,TLSv1.2", "TLSv1.2 TLSv1.2"},
+	}
+	for _, tt := range tests {
+		d := load(base + "A.security.protocol = ssl\n" + tt.text + "\n")
+		if got := d.Clusters["A"].TLS; d.Err() != nil || got.MinVersion+" "+got.MaxVersion != tt.want {
+			t.Errorf("%q: %+v, want %s; %v", tt.text, got, tt.want, d.Problems)
+		}
+	}
+	for _, text := range []string{"A.ssl.protocol = TLSv1.1", "A.ssl.enabled.protocols = TLSv1", "A.ssl.truststore.type = JCEKS", "A.ssl.endpoint.identification.algorithm = ldap", "A.ssl.keystore.key = nonsense"} {
+		if err := load(base + "A.security.protocol = ssl\n" + text + "\n").Err(); err == nil || strings.Contains(err.Error(), "nonsense") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

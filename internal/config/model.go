@@ -205,9 +205,7 @@ type Data struct {
 	PartitionMaxBytes Opt[int32]
 	FetchMaxWait      Opt[time.Duration]
 	FetchMinBytes     Opt[int32]
-	MaxRequestBytes   Opt[int32] // of a produce request
-	BatchBytes        Opt[int32]
-	Linger            Opt[time.Duration]
+	MaxRequestBytes   Opt[int32]         // of a produce request
 	RequestTimeout    Opt[time.Duration] // of produce requests
 	// Compression is the codec to write with: "none", "gzip", "snappy", "lz4"
 	// or "zstd". Unset keeps each batch as it is.

@@ -124,6 +124,15 @@ func (b *builder) tls(v view) *TLS {
 func (b *builder) tlsVersions(v view) (lowest, highest string) {
 	known := []string{"TLSv1.2", "TLSv1.3"}
 	enabled := known
+	if val, ok := v["ssl.protocol"]; ok {
+		switch name := trim(val.Text); name {
+		case "TLSv1.2":
+			enabled = known[:1]
+		case "TLSv1.3", "TLS", "SSL", "": // newest first, in Java as well
+		default:
+			b.errorf(val.Origin, "TLSv1.3 or TLSv1.2", "%s is not offered any more", name)
+		}
+	}
 	if val, ok := v["ssl.enabled.protocols"]; ok {
 		enabled = nil
 		for _, item := range val.list() {
