@@ -58,7 +58,7 @@ func (g *gate) failed(code kafka.Code, cause error) {
 	g.stats.loginFailures.Add(1)
 	g.mu.Lock()
 	// Connections that were on their way when the pause began are one failure.
-	if time.Now().After(g.mu.until) {
+	if !time.Now().Before(g.mu.until) {
 		g.mu.failures++
 		pause := min(firstLoginPause<<min(g.mu.failures-1, 10), maxLoginPause)
 		g.mu.until = time.Now().Add(pause)

@@ -72,22 +72,32 @@ func (c *Client) DialProduce(ctx context.Context, node int32) (*ProduceConn, err
 			Hint: "Kafka 2.4 is the oldest supported",
 		}
 	}
+	p := c.newProduceConn(context.WithoutCancel(ctx), l)
+	if p == nil {
+		l.close()
+		return nil, c.fail("produce", l.addr, errClientClosed)
+	}
+	return p, nil
+}
+
+// newProduceConn starts the reader of a link; nil if the client is closed. The
+// values of ctx serve the renewal of logins, its end does not matter.
+func (c *Client) newProduceConn(ctx context.Context, l *link) *ProduceConn {
 	p := &ProduceConn{client: c, done: make(chan struct{}), enc: produceEncoder{clientID: c.opts.ClientID}}
 	p.mu.link = l
 	p.mu.wrote = sync.NewCond(&p.mu.Mutex)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.closed {
-		l.close()
-		return nil, c.fail("produce", l.addr, errClientClosed)
+		return nil
 	}
 	c.mu.conns[p] = struct{}{}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(ctx)
 	c.wg.Go(func() {
 		defer cancel()
 		p.read(ctx)
 	})
-	return p, nil
+	return p
 }
 
 // Send takes over a request: it and its batches must not change until done is
