@@ -326,8 +326,8 @@ func (b *builder) clients(f *Flow, conn, worker view, r *reader) {
 		*role.to = b.client(role.view, owner)
 		for key, val := range role.view {
 			k := b.keys.clients[key]
-			applied := k != nil && k.Effect == Honoured && k.Roles&role.kind != 0
-			if isConnectionKey(key) || applied && !(role.name == "worker" && val.Origin.IsDefault()) {
+			applied := k != nil && k.Effect == Honoured && k.Roles&role.kind != 0 && (role.name != "worker" || !val.Origin.IsDefault())
+			if isConnectionKey(key) || applied {
 				r.note(role.name+"."+key, val.shown(b.keys.secret(key)), val.Origin)
 			}
 		}

@@ -35,23 +35,23 @@ var corpusVerdicts = map[string]bool{ // true: accepted
 	"connect-01": false, "connect-03": false, "connect-05": false, "strimzi-01": false, "strimzi-03": false, "strimzi-05": false,
 }
 
-func corpusFile(t testing.TB, name string) string {
-	t.Helper()
+func corpusFile(tb testing.TB, name string) string {
+	tb.Helper()
 	files, err := filepath.Glob("testdata/corpus/" + name + "-*")
 	if err != nil || len(files) != 1 {
-		t.Fatalf("%d files for %s: %v", len(files), name, err)
+		tb.Fatalf("%d files for %s: %v", len(files), name, err)
 	}
 	return files[0]
 }
 
-func readCorpus(t testing.TB, name string) []byte {
-	t.Helper()
-	return readTestFile(t, corpusFile(t, name))
+func readCorpus(tb testing.TB, name string) []byte {
+	tb.Helper()
+	return readTestFile(tb, corpusFile(tb, name))
 }
 
-func loadCorpus(t testing.TB, name string) *Deployment {
-	t.Helper()
-	return Load(Source{Name: filepath.Base(corpusFile(t, name)), Bytes: readCorpus(t, name)})
+func loadCorpus(tb testing.TB, name string) *Deployment {
+	tb.Helper()
+	return Load(Source{Name: filepath.Base(corpusFile(tb, name)), Bytes: readCorpus(tb, name)})
 }
 
 func TestCorpus(t *testing.T) {
@@ -100,14 +100,14 @@ func flowsOf(d *Deployment) string {
 }
 
 // flowOf finds a flow by name.
-func flowOf(t testing.TB, d *Deployment, name string) *Flow {
-	t.Helper()
+func flowOf(tb testing.TB, d *Deployment, name string) *Flow {
+	tb.Helper()
 	for i := range d.Flows {
 		if d.Flows[i].ID.String() == name {
 			return &d.Flows[i]
 		}
 	}
-	t.Fatalf("no flow %s", name)
+	tb.Fatalf("no flow %s", name)
 	return nil
 }
 

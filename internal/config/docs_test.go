@@ -21,7 +21,7 @@ func TestDocsExamplesAreAccepted(t *testing.T) {
 	}
 	env := func(string) (string, bool) { return "x", true }
 	for _, text := range blocks("yaml") {
-		if d := (Load(Source{Name: "f.yaml", Bytes: []byte(text), LookupEnv: env})); d.Err() != nil || flowsOf(d) != "A->B" {
+		if d := loadAs("f.yaml", text); d.Err() != nil || flowsOf(d) != "A->B" {
 			t.Errorf("%s\n%v", text, d.Problems)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func (l *linter) known(k *Key, p place, val value) {
 		l.refused(k, val)
 	case Honoured:
 		if k.Until != "" {
-			l.superseded(k, p, val)
+			l.superseded(p, val)
 		}
 	}
 }
@@ -126,7 +127,7 @@ func (l *linter) refused(k *Key, val value) {
 }
 
 // superseded speaks of old names that are still read.
-func (l *linter) superseded(k *Key, p place, val value) {
+func (l *linter) superseded(p place, val value) {
 	name, ok := strings.CutSuffix(p.name, ".blacklist")
 	if !ok {
 		return
@@ -188,14 +189,11 @@ func (l *linter) boolean(name string, val value) bool {
 	return false
 }
 
+// numberBits is the size of the numbers that are not of 64 bits.
+var numberBits = map[Type]int{TypeInt: 32, TypeFactor: 16}
+
 func (l *linter) number(t Type, name string, val value) bool {
-	bits := 64
-	switch t {
-	case TypeInt:
-		bits = 32
-	case TypeFactor:
-		bits = 16
-	}
+	bits := cmp.Or(numberBits[t], 64)
 	if name == "heliograph.retention.hold.hours" && strings.EqualFold(trim(val.Text), "off") {
 		return true
 	}

@@ -192,7 +192,7 @@ func (b *builder) unusedSecurity(alias mirror.ClusterAlias, p Protocol) {
 		{"sasl.mechanism sasl.jaas.config", "SASL_SSL or SASL_PLAINTEXT", p.UsesSASL()},
 		{"ssl.truststore.location ssl.keystore.location ssl.truststore.certificates ssl.keystore.certificate.chain", "SSL or SASL_SSL", p.UsesTLS()},
 	} {
-		for _, key := range strings.Fields(group.keys) {
+		for key := range strings.FieldsSeq(group.keys) {
 			val, ok := b.raw[string(alias)+"."+key]
 			if ok && !group.used {
 				b.warnf(val.Origin, fmt.Sprintf("set %s.security.protocol to %s", alias, group.protocols), "not used: security.protocol of %s is %s", alias, p)

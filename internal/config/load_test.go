@@ -79,7 +79,7 @@ func TestProblemsOfLines(t *testing.T) {
 		{"offset-syncs.topic.location = something", `error: offset-syncs.topic.location: "something" is not a value of it (one of source, target)`},
 		{"A->B.use.defaults.from = sources", `warning: A->B.use.defaults.from: "sources" is read as target (source or target)`},
 		{"security.protocol = abc", `error: security.protocol: "abc" is not a value of it (one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)`},
-		{"A.consumer.isolation.level = read_comitted", `error: A.consumer.isolation.level: "read_comitted" is not a value of it (did you mean read_committed? one of read_uncommitted, read_committed)`},
+		{"A.consumer.isolation.level = read_committd", `error: A.consumer.isolation.level: "read_committd" is not a value of it (did you mean read_committed? one of read_uncommitted, read_committed)`},
 		{"heliograph.memory.bytes = lots", `error: heliograph.memory.bytes: "lots" is not a size that fits (a number of bytes, with KiB, MiB or GiB if you like, or unlimited)`},
 		{"tasks.max = 0", "error: tasks.max: 0 is too small"},
 		// intervals
@@ -132,7 +132,7 @@ func TestProblemsOfLines(t *testing.T) {
 		t.Run(tt.line, func(t *testing.T) {
 			var want []string
 			if tt.want != "" {
-				for _, w := range strings.Split(tt.want, "|") {
+				for w := range strings.SplitSeq(tt.want, "|") {
 					want = append(want, "f:5: "+w)
 				}
 			}
@@ -438,16 +438,16 @@ func TestLogins(t *testing.T) {
 
 func TestTLSVersions(t *testing.T) {
 	tests := []struct{ text, want string }{
-		{"", "TLSv1.2 TLSv1.3"},
-		{"A.ssl.protocol = TLSv1.2", "TLSv1.2 TLSv1.2"},
-		{"A.ssl.protocol = TLS", "TLSv1.2 TLSv1.3"},
-		{"A.ssl.enabled.protocols = TLSv1.3", "TLSv1.3 TLSv1.3"},
-		{"A.ssl.protocol = TLSv1.2\nA.ssl.enabled.protocols = TLSv1.3,TLSv1.2", "TLSv1.2 TLSv1.3"},
-		{"A.ssl.enabled.protocols = TLSv1.1,TLSv1.2", "TLSv1.2 TLSv1.2"},
+		{"", "TLSv1.2 to TLSv1.3"},
+		{"A.ssl.protocol = TLSv1.2", "TLSv1.2 to TLSv1.2"},
+		{"A.ssl.protocol = TLS", "TLSv1.2 to TLSv1.3"},
+		{"A.ssl.enabled.protocols = TLSv1.3", "TLSv1.3 to TLSv1.3"},
+		{"A.ssl.protocol = TLSv1.2\nA.ssl.enabled.protocols = TLSv1.3,TLSv1.2", "TLSv1.2 to TLSv1.3"},
+		{"A.ssl.enabled.protocols = TLSv1.1,TLSv1.2", "TLSv1.2 to TLSv1.2"},
 	}
 	for _, tt := range tests {
 		d := load(base + "A.security.protocol = ssl\n" + tt.text + "\n")
-		if got := d.Clusters["A"].TLS; d.Err() != nil || got.MinVersion+" "+got.MaxVersion != tt.want {
+		if got := d.Clusters["A"].TLS; d.Err() != nil || got.MinVersion+" to "+got.MaxVersion != tt.want {
 			t.Errorf("%q: %+v, want %s; %v", tt.text, got, tt.want, d.Problems)
 		}
 	}

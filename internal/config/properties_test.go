@@ -35,11 +35,11 @@ func TestPropertiesAgreesWithJava(t *testing.T) {
 	}
 }
 
-func readTestFile(t testing.TB, name string) []byte {
-	t.Helper()
+func readTestFile(tb testing.TB, name string) []byte {
+	tb.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }

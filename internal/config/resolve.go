@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"strings"
 
 	"heliograph/internal/mirror"
@@ -112,9 +113,7 @@ func (r *resolver) connector(id mirror.FlowID, class string) view {
 	out.putAbsent("connector.class", defaultValue(mirrorPackage+class))
 	out.putAbsent("source.cluster.alias", defaultValue(string(id.Source)))
 	out.putAbsent("target.cluster.alias", defaultValue(string(id.Target)))
-	for key, val := range r.raw.under(id.String() + ".") {
-		out[key] = val
-	}
+	maps.Copy(out, r.raw.under(id.String()+"."))
 	out.putAbsent("enabled", defaultValue("false"))
 	return out
 }
@@ -129,9 +128,7 @@ func connectorClient(connector view, side, role string) view {
 		}
 	}
 	for _, prefix := range []string{role + ".", side + "." + role + "."} {
-		for key, val := range connector.under(prefix) {
-			out[key] = val
-		}
+		maps.Copy(out, connector.under(prefix))
 	}
 	if role == "consumer" {
 		out["enable.auto.commit"] = defaultValue("false")
@@ -147,12 +144,8 @@ func recordProducer(worker, connector view) view {
 	if val, ok := worker["bootstrap.servers"]; ok {
 		out["bootstrap.servers"] = val
 	}
-	for key, val := range worker.under("producer.") {
-		out[key] = val
-	}
-	for key, val := range connector.under("producer.override.") {
-		out[key] = val
-	}
+	maps.Copy(out, worker.under("producer."))
+	maps.Copy(out, connector.under("producer.override."))
 	return out
 }
 

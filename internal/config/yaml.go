@@ -85,8 +85,7 @@ func (y *yamlReader) at(n ast.Node, key string) Origin {
 // may show a secret.
 func (y *yamlReader) syntaxError(err error) {
 	at, message := Origin{File: y.file}, "not YAML that can be read"
-	var located yaml.Error
-	if errors.As(err, &located) {
+	if located, ok := errors.AsType[yaml.Error](err); ok {
 		if tok := located.GetToken(); tok != nil && tok.Position != nil {
 			at.Line, at.Column = tok.Position.Line, tok.Position.Column
 		}
