@@ -190,7 +190,10 @@ func notes(f *config.Flow) []string {
 		add("writes to its source: topic %s on %s (offset-syncs.topic.location = target avoids it)",
 			f.Policy.OffsetSyncsTopic(f.ID.Target), f.ID.Source)
 	}
-	return append(out, daemon.LoginNotes(f)...)
+	for _, what := range daemon.Unapplied(f) {
+		add("not done: %s", what)
+	}
+	return out
 }
 
 // text is the report for people.

@@ -116,15 +116,22 @@ func (r *reading) String() string {
 	return strings.Join(parts, " · ")
 }
 
+// inPassing is the age of a lag that is only what is on its way just now.
+const inPassing = 2 * time.Second
+
 func (r *reading) lag() string {
-	switch {
-	case r.LagRecords == 0:
+	if r.LagRecords == 0 {
 		return "lag 0"
-	case r.CatchUp > 0:
-		return fmt.Sprintf("lag %s (%s), caught up in %s",
-			humanCount(float64(r.LagRecords)), humanDuration(seconds(r.LagSeconds)), humanDuration(r.CatchUp))
 	}
-	return fmt.Sprintf("lag %s (%s), not shrinking", humanCount(float64(r.LagRecords)), humanDuration(seconds(r.LagSeconds)))
+	age := seconds(r.LagSeconds)
+	text := fmt.Sprintf("lag %s (%s)", humanCount(float64(r.LagRecords)), humanDuration(age))
+	switch {
+	case age < inPassing:
+		return text
+	case r.CatchUp > 0:
+		return text + ", caught up in " + humanDuration(r.CatchUp)
+	}
+	return text + ", not shrinking"
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
-	"reflect"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
@@ -20,34 +19,9 @@ type Side struct {
 // Sides are the two ends of a flow as this process connects to them: the source
 // with the settings of the consumer that reads records, the target with those of
 // the producer that writes them. The flow's other work on a side uses the same
-// login; [LoginNotes] tells where a file asks for another.
+// login; [Unapplied] tells where a file asks for another.
 func Sides(f *config.Flow) (source, target Side) {
 	return Side{f.ID.Source, f.Clients.SourceConsumer}, Side{f.ID.Target, f.Clients.RecordProducer}
-}
-
-// LoginNotes names the roles whose connection a file sets apart from the one
-// that is used for their side.
-func LoginNotes(f *config.Flow) []string {
-	source, target := Sides(f)
-	var notes []string
-	for _, r := range []struct {
-		role string
-		has  config.Client
-		used Side
-	}{
-		{"source.admin", f.Clients.SourceAdmin, source},
-		{"source.producer", f.Clients.SourceProducer, source},
-		{"target.admin", f.Clients.TargetAdmin, target},
-		{"target.consumer", f.Clients.TargetConsumer, target},
-		{"the worker", f.Clients.Worker, target},
-	} {
-		if !reflect.DeepEqual(r.has.Connection, r.used.Client.Connection) {
-			notes = append(notes, fmt.Sprintf(
-				"%s has a connection of its own in the file; one login per cluster is used here, that of the records' client on %s",
-				r.role, r.used.Alias))
-		}
-	}
-	return notes
 }
 
 // ClientID is the one client id of a flow's connections, so that a broker quota

@@ -113,8 +113,8 @@ func (d *Daemon) deps(f *config.Flow, brakes brakes) (flow.Deps, error) {
 		d.clients = append(d.clients, c)
 		*s.to = c
 	}
-	for _, note := range LoginNotes(f) {
-		log.Warn("one login per cluster is used", telemetry.KeyReason, note)
+	for _, what := range Unapplied(f) {
+		log.Warn("the file asks for something that is not done", telemetry.KeyReason, what)
 	}
 	return deps, nil
 }
