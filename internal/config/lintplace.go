@@ -60,7 +60,11 @@ func (l *linter) clientKey(role Roles, name string, val value) bool {
 	switch {
 	case !ok:
 		hint := ""
-		if meant := suggest(name, l.clientNames(role)); meant != "" {
+		meant := suggest(name, l.clientNames(role))
+		if rest, ok := strings.CutPrefix(name, "override."); ok && l.keys.clients[rest] != nil {
+			meant = rest
+		}
+		if meant != "" {
 			hint = "did you mean " + strings.TrimSuffix(val.Origin.Key, name) + meant + "?"
 		}
 		l.infof(val.Origin, hint, "not a client setting that is known here; it has no effect")
@@ -195,7 +199,7 @@ func (l *linter) unknown(p place, val value) {
 		l.unknownFlow(source, rest, val)
 		return
 	}
-	if p.scope == ScopeTop && l.connectorKey(p.name, val) {
+	if l.connectorKey(p, val) {
 		return
 	}
 	if k, ok := l.keys.clients[p.name]; ok {
@@ -235,11 +239,13 @@ func (l *linter) meant(p place) string {
 }
 
 // connectorKey speaks of source.cluster.* and target.cluster.*, which belong
-// into a connector's own configuration.
-func (l *linter) connectorKey(name string, val value) bool {
-	source, isSource := strings.CutPrefix(name, "source.cluster.")
-	target, isTarget := strings.CutPrefix(name, "target.cluster.")
-	if !isSource && !isTarget || len(l.flows) == 0 {
+// into a connector's own configuration. They may look like keys of clusters
+// that are called source and target.
+func (l *linter) connectorKey(p place, val value) bool {
+	key := p.prefix() + p.name
+	source, isSource := strings.CutPrefix(key, "source.cluster.")
+	target, isTarget := strings.CutPrefix(key, "target.cluster.")
+	if p.scope == ScopeFlow || !isSource && !isTarget || len(l.flows) == 0 {
 		return false
 	}
 	use := string(l.flows[0].Source) + "." + l.clientForm(source)

@@ -116,6 +116,10 @@ func aliases(file string, raw view, r *report) []mirror.ClusterAlias {
 	}
 	var out []mirror.ClusterAlias
 	for _, item := range val.list() {
+		if i := strings.IndexByte(item, '#'); i > 0 && isBlank(rune(item[i-1])) {
+			r.errorf(val.Origin, commentHint(value{Text: item}, ""), "an alias would be %q", item)
+			item = item[:i]
+		}
 		alias := mirror.ClusterAlias(trim(item))
 		switch {
 		case alias == "":

@@ -116,6 +116,7 @@ func TestProblemsOfLines(t *testing.T) {
 		{"A.ssl.truststore.location = /t", "warning: A.ssl.truststore.location: not used: security.protocol of A is PLAINTEXT (set A.security.protocol to SSL or SASL_SSL)"},
 		{"source.cluster.bootstrap.servers = x:1", "warning: source.cluster.bootstrap.servers: a key of a connector's own configuration; nothing reads it here (use A.bootstrap.servers)"},
 		{"target.cluster.max.request.size = 1", "warning: target.cluster.max.request.size: a key of a connector's own configuration; nothing reads it here (use B.producer.max.request.size)"},
+		{"B.producer.override.max.request.size = 1", "info: B.producer.override.max.request.size: not a client setting that is known here; it has no effect (did you mean B.producer.max.request.size?)"},
 		// what it all means
 		{"enabled = true", "warning: enabled: at the top level it enables every pair of clusters that writes heartbeats (write S->T.enabled = true for the flows that are meant)"},
 		{"A->B.exactly.once.support = required", "error: A->B.exactly.once.support: exactly-once is required, and isolation.level of the source consumer is not read_committed (add A.consumer.isolation.level = read_committed)|error: A->B.exactly.once.support: exactly-once is required and not switched on (add B.exactly.once.source.support = enabled)"},
@@ -245,6 +246,7 @@ func TestFilesWithoutFlows(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"", "f: error: clusters: clusters is missing"},
 		{"clusters =", "f:1: error: clusters: at least two clusters are needed, and 0 is named"},
+		{"clusters = A, B # two", `f:1: error: clusters: an alias would be "B # two" (this format has no comments at the end of a line; write B alone)`},
 		{"clusters = A", "f:1: error: clusters: at least two clusters are needed, and 1 is named"},
 		{strings.Replace(base, "true", "false", 1), "f: error: no flow is enabled, so nothing would be replicated (write A->B.enabled = true)"},
 		{strings.Replace(base, "A->B.enabled", "emit.heartbeats.enabled", 1), "f:4: warning: emit.heartbeats.enabled: no flow is enabled: only heartbeats are written"},
@@ -334,6 +336,8 @@ func TestAliasesThatNeedCare(t *testing.T) {
 	if rack := flowOf(t, d, "source->target").Clients.SourceConsumer.Rack; rack != "r" {
 		t.Errorf("rack %q", rack)
 	}
+	d = load("clusters = source, target\nsource.bootstrap.servers = b:1\ntarget.bootstrap.servers = c:1\nsource->target.enabled = true\ntarget.cluster.batch.size = 4\n")
+	wantProblems(t, d.Problems, Info, []string{"f:5: warning: target.cluster.batch.size: a key of a connector's own configuration; nothing reads it here (use target.producer.batch.size)"})
 	// A name that no topic can bear is refused only where a topic would bear it.
 	hostile := "clusters = A, B- ._~\nA.bootstrap.servers = a:1\nB-\\ ._~.bootstrap.servers = b:1\nA->B-\\ ._~.enabled = true\n"
 	if err := load(hostile).Err(); err == nil || !strings.Contains(err.Error(), "offset-syncs.topic.location = target") {

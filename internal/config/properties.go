@@ -185,7 +185,7 @@ func (l logicalLine) entry(file string, r *report) Entry {
 	at.Key = e.Key
 	e.Origin = at
 	e.Value = l.unescape(start, len(l.chars), at, &e.Lost, r)
-	if !isASCII(e.Key) || !isASCII(e.Value) {
+	if !isASCII(l.chars) {
 		r.warnf(at, `write such characters as \uXXXX to be read alike everywhere`,
 			"characters outside ASCII; MirrorMaker reads the file as Latin-1 and would see other ones if it is UTF-8")
 	}
@@ -249,9 +249,9 @@ func hexUnit(digits []rune) (uint16, bool) {
 	return uint16(n), err == nil
 }
 
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
+func isASCII(chars []rune) bool {
+	for _, c := range chars {
+		if c >= utf8.RuneSelf {
 			return false
 		}
 	}

@@ -95,6 +95,7 @@ func TestPropertiesRemarks(t *testing.T) {
 		{"byte order mark", "\xEF\xBB\xBFa = 1", []string{"f:1: warning: the file starts with a byte order mark"}},
 		{"UTF-16", "\xFF\xFEa\x00", []string{"f:1: error: the file is UTF-16"}},
 		{"UTF-8 is taken as such, with a warning", "a = grün", []string{"f:1: warning: a: characters outside ASCII"}},
+		{"an escape is as it should be", `a = gr\u00fcn`, nil},
 		{"UTF-8 in a comment is nobody's business", "# grün\na = 1", nil},
 	}
 	for _, tt := range tests {
