@@ -306,7 +306,7 @@ type processesKey struct{}
 
 func scriptHalt(ts *testscript.TestScript, _ bool, args []string) {
 	p := running(ts)[args[0]]
-	ts.Check(p.cmd.Process.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[args[1]]))
+	ts.Check(p.cmd.Process.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}[args[1]]))
 	p.expect(ts, args[0], args[2])
 }
 
