@@ -300,7 +300,7 @@ func TestFetchAllocatesNothing(t *testing.T) {
 	}
 	once()
 	// The hint's address is one string an answer; net.Pipe's deadlines are timers.
-	if n := testing.AllocsPerRun(200, once); n > 30 {
+	if n := testing.AllocsPerRun(200, once); n > 15 {
 		t.Errorf("%.1f allocations for 100 batches", n)
 	}
 }
@@ -337,7 +337,7 @@ func TestProduceAllocatesNothing(t *testing.T) {
 		}
 	}
 	once()
-	if n := testing.AllocsPerRun(200, once); n > 10 {
+	if n := testing.AllocsPerRun(200, once); n > 5 {
 		t.Errorf("%.1f allocations for 100 batches", n)
 	}
 	p.Close()

@@ -61,6 +61,11 @@ func batch(values ...string) []byte {
 		FirstTimestamp: now, MaxTimestamp: now, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
 		NumRecords: int32(len(values)), Records: records,
 	}
+	return sealed(b)
+}
+
+// sealed sets a batch's length and checksum.
+func sealed(b kmsg.RecordBatch) []byte {
 	out := b.AppendTo(nil)
 	b.Length = int32(len(out) - 12)
 	out = b.AppendTo(nil)
