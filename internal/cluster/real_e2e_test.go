@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"heliograph/internal/kafka"
 	"heliograph/internal/kafkatest"
+	"heliograph/internal/recordbatch"
 )
 
 // The oldest supported release, and one of each line that people run. What the
@@ -171,4 +175,67 @@ func TestRealRefusalsAreExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is read from one cluster is accepted by another as it is, whatever its
+// codec: only the header is stamped.
+func TestRealBatchesGoFromClusterToCluster(t *testing.T) {
+	versions := []string{kafkatest.ReleaseOld, kafkatest.ReleaseSource, kafkatest.ReleaseTarget}
+	for i, version := range versions {
+		from := kafkatest.Start(t, kafkatest.ClusterOptions{Version: version})
+		to := kafkatest.Start(t, kafkatest.ClusterOptions{Version: versions[(i+1)%len(versions)]})
+		source, target := open(t, []string{from.Bootstrap()}, nil), open(t, []string{to.Bootstrap()}, nil)
+		for name, codec := range map[string]kgo.CompressionCodec{
+			"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+			"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+		} {
+			t.Run(from.Version()+" to "+to.Version()+" "+name, func(t *testing.T) {
+				makeNamed(t, source, name, 1)
+				makeNamed(t, target, name, 1)
+				from.Produce(t, kafkatest.Messages(name, 1, 500), kgo.ProducerBatchCompression(codec))
+				tp := kafka.TopicPartition{Topic: name}
+				forwardAll(t, source, target, tp, 500)
+				want, got := allRecords(t, source, tp, 500), allRecords(t, target, tp, 500)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+func forwardAll(t *testing.T, source, target *Client, tp kafka.TopicPartition, end int64) {
+	t.Helper()
+	node, id := leaderOf(t, source, tp)
+	f := dialFetch(t, source, node)
+	toNode, toID := leaderOf(t, target, tp)
+	p := dialProduce(t, target, toNode)
+	for at := int64(0); at < end; {
+		f.Want(wantFrom(tp, id, at))
+		got, part := fetchUntil(t, f, tp)
+		batches := recordbatch.NewScanner(part.Records)
+		var b recordbatch.Batch
+		for batches.Next(&b) {
+			at = b.NextOffset()
+			recordbatch.Seal(b.Bytes, recordbatch.Stamp{ProducerID: -1, Epoch: -1, Sequence: -1})
+			o := send(t, p, kafka.ProducePartition{TopicPartition: tp, TopicID: toID, Batch: b.Bytes})
+			if err := o.failed(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got.Buffer.Release()
+	}
+}
+
+func allRecords(t *testing.T, c *Client, tp kafka.TopicPartition, end int64) []kafka.Record {
+	t.Helper()
+	var all []kafka.Record
+	err := c.ReadRecords(deadline(t), tp, 0, end, kafka.ReadCommitted, func(r kafka.Record) error {
+		all = append(all, r)
+		return nil
+	})
+	if err != nil || len(all) != int(end) {
+		t.Fatalf("%d records, %v", len(all), err)
+	}
+	return all
 }
