@@ -258,7 +258,6 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 			b.warnf(val.Origin, "remove it", "ignored: the positions topic is always compacted")
 		default:
 			f.Positions.TopicConfigs[name] = trim(val.Text)
-			w.note("offset.storage."+name, val.Raw, val.Origin)
 		}
 	}
 	if d := worker.millis("offset.flush.interval.ms"); d.Set && d.Value > 0 {

@@ -1,9 +1,10 @@
 package config
 
 const (
-	topicNotUsed = "connector settings and states are not kept in Kafka; the topic is neither created nor touched"
-	ownGroup     = "work is shared by heliograph's own group protocol"
-	ownDraining  = "a stop drains to a bound of its own"
+	topicNotUsed   = "connector settings and states are not kept in Kafka; the topic is neither created nor touched"
+	ownGroup       = "work is shared by heliograph's own group protocol"
+	ownConnections = "connections follow heliograph's own rule"
+	ownDraining    = "a stop drains to a bound of its own"
 )
 
 const topOrCluster = ScopeTop | ScopeCluster
@@ -14,7 +15,7 @@ var connectionKeys = []Key{
 	{Name: "security.protocol", Type: TypeString, Default: "PLAINTEXT", Scope: topOrCluster, Values: []string{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, Doc: "In any case."},
 	{Name: "ssl.protocol", Type: TypeString, Default: "TLSv1.3", Scope: topOrCluster, Doc: "The newest TLS version to offer, where ssl.enabled.protocols is silent."},
 	{Name: "ssl.provider", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "a security provider of the JVM"},
-	{Name: "ssl.cipher.suites", Type: TypeList, Scope: topOrCluster, Doc: "Cipher suites of TLS 1.2, by Java's names."},
+	{Name: "ssl.cipher.suites", Type: TypeList, Scope: topOrCluster, Effect: NoEffect, Why: "the suites of TLS 1.2 are chosen by Go, the safe ones only"},
 	{Name: "ssl.enabled.protocols", Type: TypeList, Default: "TLSv1.2,TLSv1.3", Scope: topOrCluster, Doc: "TLS versions to accept."},
 	{Name: "ssl.keystore.type", Type: TypeString, Default: "JKS", Scope: topOrCluster, Doc: "JKS, PKCS12 or PEM; the content decides between the first two."},
 	{Name: "ssl.keystore.location", Type: TypeString, Scope: topOrCluster, Doc: "File with the client's key and certificates."},
@@ -45,8 +46,8 @@ var connectionKeys = []Key{
 	{Name: "sasl.login.refresh.window.jitter", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "tokens are renewed by heliograph's own rule"},
 	{Name: "sasl.login.refresh.min.period.seconds", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "tokens are renewed by heliograph's own rule"},
 	{Name: "sasl.login.refresh.buffer.seconds", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "tokens are renewed by heliograph's own rule"},
-	{Name: "sasl.login.connect.timeout.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Doc: "Time-out of connecting to the token endpoint."},
-	{Name: "sasl.login.read.timeout.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Doc: "Time-out of an answer of the token endpoint."},
+	{Name: "sasl.login.connect.timeout.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "a token endpoint has 10 seconds to answer"},
+	{Name: "sasl.login.read.timeout.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "a token endpoint has 10 seconds to answer"},
 	{Name: "sasl.login.retry.backoff.max.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "refused logins back off to a minute"},
 	{Name: "sasl.login.retry.backoff.ms", Type: TypeMillis, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "refused logins back off to a minute"},
 	{Name: "sasl.oauthbearer.scope.claim.name", Type: TypeString, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "the token is passed on unread"},
@@ -59,7 +60,7 @@ var connectionKeys = []Key{
 	{Name: "sasl.oauthbearer.clock.skew.seconds", Type: TypeString, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "only brokers check tokens"},
 	{Name: "sasl.oauthbearer.expected.audience", Type: TypeString, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "only brokers check tokens"},
 	{Name: "sasl.oauthbearer.expected.issuer", Type: TypeString, Scope: topOrCluster, Since: "3.1", Effect: NoEffect, Why: "only brokers check tokens"},
-	{Name: "sasl.oauthbearer.header.urlencode", Type: TypeBool, Default: "false", Scope: topOrCluster, Since: "3.9", Doc: "Encodes client id and secret before they are sent to the token endpoint."},
+	{Name: "sasl.oauthbearer.header.urlencode", Type: TypeBool, Default: "false", Scope: topOrCluster, Since: "3.9", Effect: NoEffect, Why: "client id and secret are always sent encoded"},
 }
 
 // workerKeys are those of the Connect worker of a flow, on the target.
@@ -69,7 +70,7 @@ var workerKeys = []Key{
 	{Name: "offset.storage.topic", Type: TypeString, Default: "mm2-offsets.S.internal", Scope: topOrCluster, Doc: "The topic that holds positions. At the top level it wins over T.offset.storage.topic; both are shared by every flow into T."},
 	{Name: "offset.storage.partitions", Type: TypeInt, Default: "25", Scope: topOrCluster, Doc: "Partitions of a new positions topic: the number of lanes."},
 	{Name: "offset.storage.replication.factor", Type: TypeFactor, Default: "3", Scope: topOrCluster, Doc: "Replication factor of a new positions topic."},
-	{Name: "offset.storage.*", Type: TypeString, Scope: topOrCluster, Doc: "Topic settings of a new positions topic; cleanup.policy is always compact."},
+	{Name: "offset.storage.*", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: "a new positions topic gets the settings that positions need"},
 	{Name: "config.storage.*", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: topicNotUsed},
 	{Name: "status.storage.*", Type: TypeString, Scope: topOrCluster, Effect: NoEffect, Why: topicNotUsed},
 	{Name: "offset.flush.interval.ms", Type: TypeMillis, Default: "5000", Java: "60000", Scope: ScopeCluster, Doc: "How often positions are written."},
@@ -85,14 +86,14 @@ var workerKeys = []Key{
 	{Name: "connect.protocol", Type: TypeString, Scope: ScopeCluster, Effect: NoEffect, Why: ownGroup},
 	{Name: "inter.worker.*", Type: TypeString, Scope: ScopeCluster, Effect: NoEffect, Why: noInternalREST},
 	{Name: "request.timeout.ms", Type: TypeMillis, Default: "40000", Scope: ScopeCluster, Doc: "Time-out of requests for positions and the lane group."},
-	{Name: "retry.backoff.ms", Type: TypeMillis, Default: "100", Scope: ScopeCluster, Doc: "First pause before a request is tried again."},
-	{Name: "retry.backoff.max.ms", Type: TypeMillis, Scope: ScopeCluster, Effect: NoEffect, Why: "pauses grow by heliograph's own rule"},
-	{Name: "reconnect.backoff.ms", Type: TypeMillis, Default: "50", Scope: ScopeCluster, Doc: "First pause before connecting again."},
-	{Name: "reconnect.backoff.max.ms", Type: TypeMillis, Default: "1000", Scope: ScopeCluster, Doc: "Longest pause before connecting again."},
-	{Name: "connections.max.idle.ms", Type: TypeMillis, Default: "540000", Scope: ScopeCluster, Doc: "When an idle connection is closed."},
+	{Name: "retry.backoff.ms", Type: TypeMillis, Default: "100", Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
+	{Name: "retry.backoff.max.ms", Type: TypeMillis, Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
+	{Name: "reconnect.backoff.ms", Type: TypeMillis, Default: "50", Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
+	{Name: "reconnect.backoff.max.ms", Type: TypeMillis, Default: "1000", Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
+	{Name: "connections.max.idle.ms", Type: TypeMillis, Default: "540000", Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
 	{Name: "metadata.max.age.ms", Type: TypeMillis, Default: "300000", Scope: ScopeCluster, Doc: "When metadata is read again."},
-	{Name: "send.buffer.bytes", Type: TypeInt, Scope: ScopeCluster, Doc: "Socket buffer; -1 is the system's."},
-	{Name: "receive.buffer.bytes", Type: TypeInt, Scope: ScopeCluster, Doc: "Socket buffer; -1 is the system's."},
+	{Name: "send.buffer.bytes", Type: TypeInt, Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
+	{Name: "receive.buffer.bytes", Type: TypeInt, Scope: ScopeCluster, Effect: NoEffect, Why: ownConnections},
 	{Name: "topic.creation.enable", Type: TypeBool, Default: "true", Scope: ScopeCluster, Effect: NoEffect, Why: "remote topics are made with the source's settings"},
 	{Name: "connector.client.config.override.policy", Type: TypeString, Default: "All", Scope: ScopeCluster, Effect: NoEffect, Why: "MirrorMaker always allows all overrides"},
 	{Name: "metrics.*", Type: TypeString, Scope: ScopeCluster, Effect: NoEffect, Why: ownMetrics},

@@ -164,7 +164,6 @@ func process(raw view, strict bool) Process {
 			p.MetricsAddress = ""
 		}
 	}
-	p.InternalREST, _ = raw["dedicated.mode.enable.internal.rest"].boolean()
 	return p
 }
 

@@ -404,8 +404,10 @@ func TestLogins(t *testing.T) {
 		problem    string
 	}{
 		{"scram", "A.sasl.mechanism = SCRAM-SHA-512\nA.sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule  required  username=\"mm\"  password=\"p\" ;", Scram{Username: "mm", Password: NewSecret("p")}, ""},
-		{"iam", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"prod\";\nA.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler", MSKIAM{Profile: "prod"}, ""},
-		{"ticket cache", "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true serviceName=kafka;", Kerberos{ServiceName: "kafka", UseTicketCache: true}, ""},
+		{"iam", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;\nA.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler", MSKIAM{}, ""},
+		{"iam by profile", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"prod\";", MSKIAM{Profile: "prod"}, "option awsProfileName cannot be honoured"},
+		{"ticket cache", "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true serviceName=kafka;", Kerberos{ServiceName: "kafka"}, "the ticket cache is not read"},
+		{"keytab", "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab=\"/k\" principal=\"p@R\" serviceName=kafka;", Kerberos{ServiceName: "kafka", Principal: "p@R", Keytab: "/k"}, ""},
 		{"no login", "A.sasl.mechanism = PLAIN", nil, "PLAIN needs a login, and there is none"},
 		{"no mechanism means GSSAPI", "A.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required username=\"a\" password=\"b\";", nil, "PlainLoginModule does not serve sasl.mechanism=GSSAPI"},
 		{"unknown mechanism", "A.sasl.mechanism = NTLM", nil, "login mechanism NTLM is not supported"},
@@ -413,7 +415,7 @@ func TestLogins(t *testing.T) {
 		{"no password", "A.sasl.mechanism = PLAIN\nA.sasl.jaas.config = x.PlainLoginModule required username=\"a\";", Plain{Username: "a"}, "PlainLoginModule needs the option password"},
 		{"placeholder", "A.sasl.mechanism = PLAIN\nA.sasl.jaas.config = x.PlainLoginModule required username=\"a\" password=\"CHANGE_ME\";", Plain{Username: "a", Password: NewSecret("CHANGE_ME")}, "a placeholder is left in option password"},
 		{"two modules", "A.sasl.mechanism = PLAIN\nA.sasl.jaas.config = x.PlainLoginModule required username=\"a\" password=\"b\"; x.PlainLoginModule required;", nil, "it holds 2 login modules"},
-		{"no keytab", "A.sasl.jaas.config = x.Krb5LoginModule required;\nA.sasl.kerberos.service.name=kafka", Kerberos{ServiceName: "kafka"}, "neither a keytab nor the ticket cache"},
+		{"no keytab", "A.sasl.jaas.config = x.Krb5LoginModule required;\nA.sasl.kerberos.service.name=kafka", Kerberos{ServiceName: "kafka"}, "names no keytab"},
 		{"no endpoint", "A.sasl.mechanism = OAUTHBEARER\nA.sasl.jaas.config = x.OAuthBearerLoginModule required clientId=a clientSecret=b;", OAuth{ClientID: "a", ClientSecret: NewSecret("b"), Extensions: map[string]string{}, TLS: map[string]string{}}, "needs sasl.oauthbearer.token.endpoint.url"},
 		{"token file", "A.sasl.mechanism = OAUTHBEARER\nA.sasl.oauthbearer.token.endpoint.url = file:///run/token\nA.sasl.jaas.config = x.OAuthBearerLoginModule required extension_tenant=t;", OAuth{TokenFile: "/run/token", Extensions: map[string]string{"tenant": "t"}, TLS: map[string]string{}}, ""},
 		{"no URL", "A.sasl.mechanism = OAUTHBEARER\nA.sasl.oauthbearer.token.endpoint.url = login.example\nA.sasl.jaas.config = x.OAuthBearerLoginModule required clientId=a clientSecret=b;", OAuth{ClientID: "a", ClientSecret: NewSecret("b"), Extensions: map[string]string{}, TLS: map[string]string{}}, "not a URL that tokens can be obtained from"},

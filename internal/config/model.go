@@ -43,9 +43,6 @@ type Process struct {
 	BytesPerSecond int64  // cap of all flows together; zero: none
 	MetricsAddress string // host:port of /metrics and /healthz; empty: off
 	Strict         bool
-	// InternalREST says that the file switched on MirrorMaker's internal REST
-	// server; nothing needs it here.
-	InternalREST bool
 }
 
 // Cluster is one Kafka cluster of the deployment.
@@ -285,7 +282,6 @@ type TLS struct {
 	VerifyHostname bool
 	MinVersion     string // "TLSv1.2" or "TLSv1.3"
 	MaxVersion     string
-	CipherSuites   []string // Java's names; empty: the default ones
 }
 
 // Store is a trust store or a key store: a file, or PEM text.
@@ -334,28 +330,20 @@ type OAuth struct {
 	Extensions    map[string]string
 	// TLS holds ssl.* options of the JAAS entry, for the token endpoint.
 	TLS map[string]string
-	// URLEncodeHeader is sasl.oauthbearer.header.urlencode.
-	URLEncodeHeader bool
-	ConnectTimeout  Opt[time.Duration]
-	ReadTimeout     Opt[time.Duration]
 }
 
-// Kerberos is a principal with a keytab, or the ticket cache.
+// Kerberos is a principal with a keytab.
 type Kerberos struct {
-	ServiceName    string
-	Principal      string
-	Keytab         string
-	UseTicketCache bool
-	TicketCache    string
+	ServiceName string
+	Principal   string
+	Keytab      string
 }
 
-// MSKIAM is a login by AWS's signatures.
+// MSKIAM is a login by AWS's signatures, with the credentials of the process's
+// environment.
 type MSKIAM struct {
-	Profile     string
-	RoleARN     string
-	SessionName string
-	STSRegion   string
-	ExternalID  string
+	Profile string
+	RoleARN string
 }
 
 func (Plain) credential()    {}

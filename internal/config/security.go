@@ -114,9 +114,6 @@ func (b *builder) tls(v view) *TLS {
 		}
 	}
 	t.MinVersion, t.MaxVersion = b.tlsVersions(v)
-	if val, ok := v["ssl.cipher.suites"]; ok {
-		t.CipherSuites = val.list()
-	}
 	return t
 }
 
@@ -302,11 +299,20 @@ func (b *builder) credential(mechanism string, m LoginModule, v view, at Origin)
 	case "Krb5LoginModule":
 		return b.kerberos(m, v, at)
 	default:
-		return MSKIAM{
-			Profile: m.Options["awsProfileName"], RoleARN: m.Options["awsRoleArn"], SessionName: m.Options["awsRoleSessionName"],
-			STSRegion: m.Options["awsStsRegion"], ExternalID: m.Options["awsRoleExternalId"],
+		return b.iam(m, at)
+	}
+}
+
+// iam reads a login that needs nothing of the file. Profiles and roles would
+// need AWS's own libraries.
+func (b *builder) iam(m LoginModule, at Origin) Credential {
+	for _, name := range []string{"awsProfileName", "awsRoleArn"} {
+		if m.Options[name] != "" {
+			b.errorf(at, "remove it, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY before the start",
+				"option %s cannot be honoured: credentials are taken from the environment only", name)
 		}
 	}
+	return MSKIAM{Profile: m.Options["awsProfileName"], RoleARN: m.Options["awsRoleArn"]}
 }
 
 func (b *builder) wantOptions(m LoginModule, at Origin, names ...string) {
@@ -323,9 +329,7 @@ func (b *builder) oauth(m LoginModule, v view, at Origin) Credential {
 	o := OAuth{
 		ClientID: m.Options["clientId"], ClientSecret: NewSecret(m.Options["clientSecret"]), Scope: m.Options["scope"],
 		Extensions: map[string]string{}, TLS: map[string]string{},
-		ConnectTimeout: v.millis("sasl.login.connect.timeout.ms"), ReadTimeout: v.millis("sasl.login.read.timeout.ms"),
 	}
-	o.URLEncodeHeader, _ = v["sasl.oauthbearer.header.urlencode"].boolean()
 	for name, text := range m.Options {
 		switch {
 		case strings.HasPrefix(name, "extension_"):
@@ -356,10 +360,7 @@ func (b *builder) oauth(m LoginModule, v view, at Origin) Credential {
 }
 
 func (b *builder) kerberos(m LoginModule, v view, at Origin) Credential {
-	k := Kerberos{
-		ServiceName: trim(v["sasl.kerberos.service.name"].Text), Principal: m.Options["principal"],
-		UseTicketCache: strings.EqualFold(m.Options["useTicketCache"], "true"), TicketCache: m.Options["ticketCache"],
-	}
+	k := Kerberos{ServiceName: trim(v["sasl.kerberos.service.name"].Text), Principal: m.Options["principal"]}
 	inJAAS := m.Options["serviceName"]
 	switch {
 	case k.ServiceName == "":
@@ -374,8 +375,8 @@ func (b *builder) kerberos(m LoginModule, v view, at Origin) Credential {
 		k.Keytab = strings.TrimPrefix(m.Options["keyTab"], "file:")
 		b.wantOptions(m, at, "keyTab", "principal")
 	}
-	if k.Keytab == "" && !k.UseTicketCache {
-		b.errorf(at, `add useKeyTab=true keyTab="..." principal="...", or useTicketCache=true`, "Krb5LoginModule has neither a keytab nor the ticket cache to log in with")
+	if k.Keytab == "" {
+		b.errorf(at, `add useKeyTab=true keyTab="..." principal="..."`, "Krb5LoginModule names no keytab, and the ticket cache is not read")
 	}
 	return k
 }
