@@ -151,7 +151,7 @@ func awaitMarker(t *testing.T, c *kafkatest.Cluster, topic string, partition int
 		markers := 0
 		scanner := recordbatch.NewScanner(raw)
 		for batch := (recordbatch.Batch{}); scanner.Next(&batch); {
-			if kind, ok := recordbatch.Control(&batch); ok && kind == recordbatch.AbortMarker {
+			if kind, ok := recordbatch.Control(&batch); ok && kind == recordbatch.ControlAbort {
 				markers++
 			}
 		}
