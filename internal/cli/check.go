@@ -149,7 +149,7 @@ func newCheckFlow(f *config.Flow) checkFlow {
 // summary says in a sentence what a flow does.
 func summary(f *config.Flow) string {
 	if !f.Enabled {
-		return fmt.Sprintf("writes heartbeats to %s every %s, copies nothing", f.ID.Target, humanDuration(f.Heartbeats.Every.Interval))
+		return fmt.Sprintf("writes heartbeats to %s every %s, copies nothing", f.ID.Target, exactDuration(f.Heartbeats.Every.Interval))
 	}
 	const example = "orders"
 	if remote := f.Policy.RemoteTopic(f.ID.Source, example); remote != example {
@@ -174,14 +174,14 @@ func notes(f *config.Flow) []string {
 		{"positions", f.Positions.Commit, "1m"},
 	} {
 		if e.ours.On() && !e.ours.Set {
-			add("%s: every %s, where MirrorMaker's default is %s", e.what, humanDuration(e.ours.Interval), e.java)
+			add("%s: every %s, where MirrorMaker's default is %s", e.what, exactDuration(e.ours.Interval), e.java)
 		}
 	}
 	if f.TasksMax.Set {
 		add("tasks.max = %d is a hint: all partitions are copied at once whatever it says", f.TasksMax.Value)
 	}
 	if f.Topics.SyncConfigs.On() && f.Topics.HoldDeletions > 0 {
-		add("a synced setting that can delete data on %s waits %s", f.ID.Target, humanDuration(f.Topics.HoldDeletions))
+		add("a synced setting that can delete data on %s waits %s", f.ID.Target, exactDuration(f.Topics.HoldDeletions))
 	}
 	if f.Naming.Identity {
 		add("topics keep their names: whoever else writes to them on %s mixes with the copies", f.ID.Target)

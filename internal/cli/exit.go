@@ -63,8 +63,7 @@ func codeOf(err error) (code int, say error) {
 	if err == nil {
 		return exitOK, nil
 	}
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		if e.cause == nil {
 			return e.code, nil
 		}

@@ -13,10 +13,9 @@ import (
 // load reads and resolves a file. Its problems are in the deployment; the error
 // is about the file itself.
 func load(path string, strict bool) (*config.Deployment, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	data, err := os.ReadFile(path)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pe.Err
 		}
 		return nil, exit(exitFile, fmt.Errorf("%s: %w", path, err))

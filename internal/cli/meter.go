@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,25 +176,40 @@ func humanBytes(n float64) string {
 
 // humanDuration writes the two largest units: "6d 22h", "1m 5s", "350ms".
 func humanDuration(d time.Duration) string {
+	parts := durationParts(d)
+	if len(parts) > 1 && parts[1].n == 0 {
+		parts = parts[:1]
+	}
+	return joinParts(parts[:min(2, len(parts))])
+}
+
+// exactDuration writes every unit that is not zero: "6d 22h 40m".
+func exactDuration(d time.Duration) string {
+	return joinParts(slices.DeleteFunc(durationParts(d), func(p durationPart) bool { return p.n == 0 }))
+}
+
+type durationPart struct {
+	n    int64
+	unit string
+}
+
+func joinParts(parts []durationPart) string {
+	words := make([]string, len(parts))
+	for i, p := range parts {
+		words[i] = strconv.FormatInt(p.n, 10) + p.unit
+	}
+	return strings.Join(words, " ")
+}
+
+// durationParts splits a duration into its units, from its largest one down to seconds.
+func durationParts(d time.Duration) []durationPart {
 	if d < time.Second {
-		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+		return []durationPart{{d.Milliseconds(), "ms"}}
 	}
-	d = d.Round(time.Second)
-	parts := []struct {
-		n    time.Duration
-		unit string
-	}{
-		{d / (24 * time.Hour), "d"},
-		{d % (24 * time.Hour) / time.Hour, "h"},
-		{d % time.Hour / time.Minute, "m"},
-		{d % time.Minute / time.Second, "s"},
-	}
-	for len(parts) > 1 && parts[0].n == 0 {
+	s := int64(d.Round(time.Second) / time.Second)
+	parts := []durationPart{{s / 86400, "d"}, {s / 3600 % 24, "h"}, {s / 60 % 60, "m"}, {s % 60, "s"}}
+	for parts[0].n == 0 {
 		parts = parts[1:]
 	}
-	out := fmt.Sprintf("%d%s", parts[0].n, parts[0].unit)
-	if len(parts) > 1 && parts[1].n > 0 {
-		out += fmt.Sprintf(" %d%s", parts[1].n, parts[1].unit)
-	}
-	return out
+	return parts
 }

@@ -79,6 +79,19 @@ func TestDurationsShowTheirTwoLargestUnits(t *testing.T) {
 	}
 }
 
+func TestIntervalsAreShownExactly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		600_000 * time.Second:  "6d 22h 40m",
+		5 * time.Second:        "5s",
+		time.Hour:              "1h",
+		100 * time.Millisecond: "100ms",
+	} {
+		if got := exactDuration(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestLogLinesScrollAboveTheStatusLine(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: &out, width: func() int { return 20 }}

@@ -86,7 +86,7 @@ func mirrorMakerCode(end stopped) int {
 
 // readable checks the file as MirrorMaker's argument parser does.
 func readable(path string) error {
-	f, err := os.Open(path) //nolint:gosec // the user names the file
+	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("argument mm2.properties: %w", err)
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"heliograph/internal/config"
 	"heliograph/internal/daemon"
-	"heliograph/internal/mirror"
 	"heliograph/internal/telemetry"
 )
 
@@ -92,6 +92,7 @@ func writePlanFlow(b *strings.Builder, dep *config.Deployment, f *daemon.FlowPre
 	}
 	if f.Enabled {
 		fmt.Fprintf(b, "  copies %d of %s\n", len(f.Topics), plural(f.Total, "topic"))
+		fmt.Fprintf(b, "  looks for new topics %s, for new groups %s\n", every(f.TopicsEvery), every(f.GroupsEvery))
 		if len(f.Topics) == 0 && f.Total > 0 {
 			b.WriteString("  warning: the filter selects no topic that exists now\n")
 		}
@@ -113,6 +114,14 @@ func writePlanFlow(b *strings.Builder, dep *config.Deployment, f *daemon.FlowPre
 	writeList(b, "not copied", skipped)
 	writeList(b, "could not be learnt", f.Unknown)
 	b.WriteByte('\n')
+}
+
+// every says how often a job runs.
+func every(interval time.Duration) string {
+	if interval <= 0 {
+		return "at the start only"
+	}
+	return "every " + exactDuration(interval)
 }
 
 func writePlanTopic(b *strings.Builder, t daemon.TopicPreview) {
@@ -146,7 +155,7 @@ func writeList(b *strings.Builder, title string, lines []string) {
 }
 
 func clusterText(dep *config.Deployment, c daemon.ClusterSurvey) string {
-	text := fmt.Sprintf("%s: %s", c.Alias, strings.Join(dep.Clusters[mirror.ClusterAlias(c.Alias)].BootstrapServers, ", "))
+	text := fmt.Sprintf("%s: %s", c.Alias, strings.Join(dep.Clusters[c.Alias].BootstrapServers, ", "))
 	if c.Error == "" {
 		text += fmt.Sprintf(" (cluster id %s, Kafka %s, %s)", c.ID, c.Version, plural(c.Brokers, "broker"))
 	}

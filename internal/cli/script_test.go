@@ -266,7 +266,7 @@ func scriptTakenPort(ts *testscript.TestScript, _ bool, args []string) {
 // process is a program that runs beside its script.
 type process struct {
 	cmd  *exec.Cmd
-	done chan error
+	done chan struct{}
 }
 
 func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
@@ -291,8 +291,11 @@ func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
 		*out.to = f
 	}
 	ts.Check(cmd.Start())
-	p := &process{cmd: cmd, done: make(chan error, 1)}
-	go func() { p.done <- cmd.Wait() }()
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // the process's state tells the code
+	}()
 	ts.Defer(func() { _ = cmd.Process.Kill() })
 	running(ts)[name] = p
 }

@@ -63,7 +63,7 @@ func (g *globals) newSession(level string) (*session, error) {
 	w := g.Err
 	if f, ok := g.Err.(*os.File); ok && terminal && g.Output != "json" && g.Getenv("TERM") != "dumb" {
 		s.screen = &screen{out: f, width: func() int {
-			w, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // file descriptors are small
+			w, _, err := term.GetSize(int(f.Fd()))
 			if err != nil {
 				return 0
 			}

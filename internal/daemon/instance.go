@@ -29,14 +29,14 @@ func TakeInstance(dep *config.Deployment, host, dir string) (*Instance, error) {
 	id := deploymentHash(dep)
 	for n := range maxInstances {
 		name := filepath.Join(dir, fmt.Sprintf("heliograph-%s-%d.lock", id, n))
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a name we made
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			if os.IsPermission(err) {
 				continue // another user's process is in this place
 			}
 			return nil, fmt.Errorf("instance lock: %w", err)
 		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil { //nolint:gosec // file descriptors are small
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return &Instance{Name: fmt.Sprintf("%s-%s-%d", host, id, n), lock: f}, nil
 		}
 		_ = f.Close() // nothing was written

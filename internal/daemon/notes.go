@@ -16,8 +16,6 @@ func Unapplied(f *config.Flow) []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	add(f.ExactlyOnce == config.ExactlyOnceEnabled,
-		"exactly.once.source.support = enabled: transactions are not there yet; records are written idempotently and a dead writer is fenced")
 	add(f.Data.Compression.Set,
 		"compression.type = %s: each batch keeps the codec that it has on the source", f.Data.Compression.Value)
 	add(f.Data.FetchMinBytes.Set, "fetch.min.bytes: a fetch is answered as soon as there is a record")

@@ -31,6 +31,11 @@ type FlowPreview struct {
 	// same cluster on both sides.
 	Error string `json:"error,omitempty"`
 
+	// TopicsEvery and GroupsEvery are how often new ones are looked for; zero is
+	// at the start only.
+	TopicsEvery time.Duration `json:"topics_every_ns"`
+	GroupsEvery time.Duration `json:"groups_every_ns"`
+
 	Topics  []TopicPreview `json:"topics"`
 	Total   int            `json:"total_topics"`
 	Skipped []plan.Skipped `json:"skipped"`
@@ -74,7 +79,10 @@ func Foresee(ctx context.Context, dep *config.Deployment, targets []mirror.Clust
 	p := &Preview{}
 	for i := range v.flows {
 		f := &v.flows[i]
-		fp := FlowPreview{Flow: f.ID.String(), Enabled: f.Enabled, Source: v.answers[f.ID.Source], Target: v.answers[f.ID.Target]}
+		fp := FlowPreview{
+			Flow: f.ID.String(), Enabled: f.Enabled, Source: v.answers[f.ID.Source], Target: v.answers[f.ID.Target],
+			TopicsEvery: f.Topics.Refresh.Interval, GroupsEvery: f.Checkpoints.RefreshGroups.Interval,
+		}
 		switch {
 		case fp.Source.Error != "":
 			fp.Error = fmt.Sprintf("cluster %s cannot be reached: %s", f.ID.Source, fp.Source.Error)
@@ -209,7 +217,7 @@ func planTopics(details []kafka.TopicDetail) []plan.Topic {
 	topics := make([]plan.Topic, len(details))
 	for i, d := range details {
 		topics[i] = plan.Topic{
-			Name: d.Name, ID: d.ID, Partitions: int32(len(d.Partitions)), //nolint:gosec // bounded by the broker
+			Name: d.Name, ID: d.ID, Partitions: int32(len(d.Partitions)),
 			Internal: d.Internal, Err: d.Code.Err(),
 		}
 	}
@@ -354,7 +362,7 @@ func (fo *foresight) positions(ctx context.Context) (map[kafka.TopicPartition]pl
 	if i < 0 {
 		return nil, nil
 	}
-	lanes := partitionsOf(topic, int32(len(fo.target[i].Partitions))) //nolint:gosec // bounded by the broker
+	lanes := partitionsOf(topic, int32(len(fo.target[i].Partitions)))
 	c := fo.sides.target
 	starts := c.ListOffsets(ctx, lanes, kafka.Earliest, kafka.ReadCommitted)
 	ends := c.ListOffsets(ctx, lanes, kafka.Latest, kafka.ReadCommitted)
@@ -415,7 +423,7 @@ func (r *positionReader) read(rec kafka.Record) error {
 func partitionsOf(topic string, n int32) []kafka.TopicPartition {
 	tps := make([]kafka.TopicPartition, n)
 	for i := range tps {
-		tps[i] = kafka.TopicPartition{Topic: topic, Partition: int32(i)} //nolint:gosec // below n
+		tps[i] = kafka.TopicPartition{Topic: topic, Partition: int32(i)}
 	}
 	return tps
 }

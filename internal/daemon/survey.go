@@ -14,8 +14,12 @@ import (
 	"heliograph/internal/mirror"
 )
 
-// reachWithin bounds how long a cluster may take to answer a survey or a preview.
-const reachWithin = 10 * time.Second
+// A survey or a preview asks a cluster for askWithin, so that the last error is
+// told: a refused login, say. reachWithin is the bound behind it, which tells nothing.
+const (
+	askWithin   = 5 * time.Second
+	reachWithin = 10 * time.Second
+)
 
 // Survey is what the clusters of a deployment answered: who they are, what they
 // can do, what they refuse us, and what of it stands in the way. Nothing was
@@ -67,6 +71,9 @@ func visit(ctx context.Context, dep *config.Deployment, targets []mirror.Cluster
 	for i := range v.flows {
 		f := &v.flows[i]
 		source, target := Sides(f)
+		for _, s := range []*Side{&source, &target} {
+			s.Client.RequestTimeout = config.Opt[time.Duration]{Value: min(askWithin, s.Client.RequestTimeout.Or(askWithin)), Set: true}
+		}
 		a, err := OpenSide(f.ID, source, nil, log)
 		if err != nil {
 			v.close()

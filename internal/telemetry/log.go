@@ -61,7 +61,7 @@ func NewLogger(w io.Writer, o LogOptions) (log *slog.Logger, flush func()) {
 	text := o.Format == LogText || (o.Format != LogJSON && o.Terminal)
 	var h slog.Handler
 	if text {
-		h = tint.NewHandler(w, &tint.Options{Level: o.Level, TimeFormat: time.TimeOnly, NoColor: !o.Color})
+		h = tint.NewTextHandler(w, &tint.Options{Level: o.Level, TimeFormat: time.TimeOnly, NoColor: !o.Color})
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: o.Level})
 	}
@@ -72,7 +72,7 @@ func NewLogger(w io.Writer, o LogOptions) (log *slog.Logger, flush func()) {
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // file descriptors are small
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // WantsColor reports whether colours suit a terminal under this environment:
