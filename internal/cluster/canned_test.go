@@ -219,8 +219,8 @@ func TestProduceAnswerTellsWhyRecordsWereRefused(t *testing.T) {
 		resp := produceAnswer(v)
 		rp := &resp.Topics[0].Partitions[0]
 		rp.ErrorCode = int16(kafka.CodeInvalidRecord)
-		rp.ErrorMessage = kmsg.StringPtr("no key")
-		rp.ErrorRecords = []kmsg.ProduceResponseTopicPartitionErrorRecord{{RelativeOffset: 2, ErrorMessage: kmsg.StringPtr("this one")}}
+		rp.ErrorMessage = new("no key")
+		rp.ErrorRecords = []kmsg.ProduceResponseTopicPartitionErrorRecord{{RelativeOffset: 2, ErrorMessage: new("this one")}}
 		rp.CurrentLeader.LeaderID, rp.CurrentLeader.LeaderEpoch = 4, 9
 		resp.ThrottleMillis = 12
 		p := pendingProduce{req: produceRequest(""), version: v, byID: v >= produceTopicIDs, number: 5}

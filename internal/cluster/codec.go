@@ -24,7 +24,9 @@ const (
 )
 
 func appendInt16(dst []byte, v int16) []byte { return binary.BigEndian.AppendUint16(dst, uint16(v)) }
+
 func appendInt32(dst []byte, v int32) []byte { return binary.BigEndian.AppendUint32(dst, uint32(v)) }
+
 func appendInt64(dst []byte, v int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(v)) }
 
 func appendString(dst []byte, s string, flexible bool) []byte {
@@ -118,8 +120,8 @@ func (r *reader) uvarint() int {
 	return int(v)
 }
 
-// count reads an array's length; null is empty. An element takes at least
-// least bytes, so a length that cannot fit is refused before anything is made.
+// count reads an array's length; null is empty. An element takes no
+// fewer than least bytes, so a length that cannot fit is refused before anything is made.
 func (r *reader) count(least int) int {
 	var n int
 	if r.flexible {

@@ -112,7 +112,7 @@ func (c *Client) AlterTopicConfigs(ctx context.Context, changes map[string][]kaf
 			if change.Delete {
 				cfg.Op = kmsg.IncrementalAlterConfigOpDelete
 			} else {
-				cfg.Op, cfg.Value = kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr(change.Value)
+				cfg.Op, cfg.Value = kmsg.IncrementalAlterConfigOpSet, new(change.Value)
 			}
 			r.Configs = append(r.Configs, cfg)
 		}

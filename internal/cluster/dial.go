@@ -71,7 +71,7 @@ func (d *dialer) dialBulk(ctx context.Context, addr string) (net.Conn, *flusher,
 }
 
 func (d *dialer) tcp(ctx context.Context, addr string) (net.Conn, error) {
-	if err := d.gate.allow("connect", d.alias, addr); err != nil {
+	if err := d.gate.allow(d.alias, addr); err != nil {
 		return nil, err
 	}
 	var nd net.Dialer

@@ -38,8 +38,7 @@ func (c *Client) fail(op, subject string, err error) error {
 		return nil
 	}
 	out := &kafka.Error{Op: op, Cluster: c.opts.Alias, Subject: subject, Err: err}
-	var inner *kafka.Error
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*kafka.Error](err); ok {
 		out.Class, out.Code = kafka.ClassOf(inner), kafka.CodeNone
 		if inner.Cluster == out.Cluster && inner.Op == op && inner.Subject == subject {
 			return inner

@@ -15,34 +15,34 @@ import (
 )
 
 // fake starts a fake cluster and a client of it.
-func fake(t testing.TB, change func(*Options), opts ...kfake.Opt) (*kfake.Cluster, *Client) {
-	t.Helper()
+func fake(tb testing.TB, change func(*Options), opts ...kfake.Opt) (*kfake.Cluster, *Client) {
+	tb.Helper()
 	k, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(2)}, opts...)...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(k.Close)
-	return k, open(t, k.ListenAddrs(), change)
+	tb.Cleanup(k.Close)
+	return k, open(tb, k.ListenAddrs(), change)
 }
 
-func open(t testing.TB, addrs []string, change func(*Options)) *Client {
-	t.Helper()
+func open(tb testing.TB, addrs []string, change func(*Options)) *Client {
+	tb.Helper()
 	o := Options{Alias: "west", BootstrapServers: addrs, RequestTimeout: 10 * time.Second}
 	if change != nil {
 		change(&o)
 	}
 	c, err := Open(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 
-func deadline(t testing.TB) context.Context {
-	t.Helper()
+func deadline(tb testing.TB) context.Context {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -74,38 +74,38 @@ func sealed(b kmsg.RecordBatch) []byte {
 }
 
 // leaderOf returns a partition's leader and topic id.
-func leaderOf(t testing.TB, c *Client, tp kafka.TopicPartition) (int32, kafka.TopicID) {
-	t.Helper()
+func leaderOf(tb testing.TB, c *Client, tp kafka.TopicPartition) (int32, kafka.TopicID) {
+	tb.Helper()
 	if node, _, id, ok := c.Leader(tp); ok {
 		return node, id
 	}
-	if err := c.RefreshMetadata(deadline(t), tp.Topic); err != nil {
-		t.Fatal(err)
+	if err := c.RefreshMetadata(deadline(tb), tp.Topic); err != nil {
+		tb.Fatal(err)
 	}
 	node, _, id, ok := c.Leader(tp)
 	if !ok {
-		t.Fatalf("no leader of %s", tp)
+		tb.Fatalf("no leader of %s", tp)
 	}
 	return node, id
 }
 
-func dialFetch(t testing.TB, c *Client, node int32) *FetchConn {
-	t.Helper()
-	f, err := c.DialFetch(deadline(t), node)
+func dialFetch(tb testing.TB, c *Client, node int32) *FetchConn {
+	tb.Helper()
+	f, err := c.DialFetch(deadline(tb), node)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(f.Close)
+	tb.Cleanup(f.Close)
 	return f
 }
 
-func dialProduce(t testing.TB, c *Client, node int32) *ProduceConn {
-	t.Helper()
-	p, err := c.DialProduce(deadline(t), node)
+func dialProduce(tb testing.TB, c *Client, node int32) *ProduceConn {
+	tb.Helper()
+	p, err := c.DialProduce(deadline(tb), node)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(p.Close)
+	tb.Cleanup(p.Close)
 	return p
 }
 
@@ -116,18 +116,18 @@ type outcome struct {
 }
 
 // send sends a request of one batch for each partition and waits for the answer.
-func send(t testing.TB, p *ProduceConn, parts ...kafka.ProducePartition) outcome {
-	t.Helper()
+func send(tb testing.TB, p *ProduceConn, parts ...kafka.ProducePartition) outcome {
+	tb.Helper()
 	ch := make(chan outcome, 1)
 	req := &kafka.ProduceRequest{Acks: -1, TimeoutMillis: 5000, Partitions: parts}
 	if err := p.Send(req, func(a *kafka.Produced, err error) { ch <- copyOutcome(a, err) }); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	select {
 	case o := <-ch:
 		return o
-	case <-deadline(t).Done():
-		t.Fatal("no answer")
+	case <-deadline(tb).Done():
+		tb.Fatal("no answer")
 		return outcome{}
 	}
 }
@@ -142,18 +142,18 @@ func copyOutcome(a *kafka.Produced, err error) outcome {
 }
 
 // produceTo writes batches to a partition and fails the test on any refusal.
-func produceTo(t testing.TB, c *Client, tp kafka.TopicPartition, batches ...[]byte) {
-	t.Helper()
-	node, id := leaderOf(t, c, tp)
-	p := dialProduce(t, c, node)
+func produceTo(tb testing.TB, c *Client, tp kafka.TopicPartition, batches ...[]byte) {
+	tb.Helper()
+	node, id := leaderOf(tb, c, tp)
+	p := dialProduce(tb, c, node)
 	defer func() {
 		p.Close()
 		<-p.Done()
 	}()
 	for _, b := range batches {
-		o := send(t, p, kafka.ProducePartition{TopicPartition: tp, TopicID: id, Batch: b})
+		o := send(tb, p, kafka.ProducePartition{TopicPartition: tp, TopicID: id, Batch: b})
 		if err := o.failed(); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
@@ -183,13 +183,13 @@ func wantFrom(tp kafka.TopicPartition, id kafka.TopicID, offset int64) kafka.Fet
 }
 
 // fetchUntil fetches until an answer has the partition with records or a code.
-func fetchUntil(t testing.TB, f *FetchConn, tp kafka.TopicPartition) (*kafka.Fetched, kafka.FetchedPartition) {
-	t.Helper()
-	ctx := deadline(t)
+func fetchUntil(tb testing.TB, f *FetchConn, tp kafka.TopicPartition) (*kafka.Fetched, kafka.FetchedPartition) {
+	tb.Helper()
+	ctx := deadline(tb)
 	for {
 		got, err := f.Fetch(ctx, limits)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		for _, p := range got.Partitions {
 			if p.TopicPartition == tp && (len(p.Records) > 0 || p.Code != 0) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"sync"
@@ -92,9 +93,7 @@ func (s speaks) narrow(a *kmsg.ApiVersionsResponse) {
 		here[k.ApiKey] = k.MaxVersion
 	}
 	if len(s) == 0 {
-		for key, version := range here {
-			s[key] = version
-		}
+		maps.Copy(s, here)
 		return
 	}
 	for key, version := range s {

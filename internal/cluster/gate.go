@@ -34,7 +34,7 @@ type gate struct {
 }
 
 // allow returns the last refusal while the pause runs.
-func (g *gate) allow(op, cluster, subject string) error {
+func (g *gate) allow(cluster, addr string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.mu.failures == 0 {
@@ -45,7 +45,7 @@ func (g *gate) allow(op, cluster, subject string) error {
 		return nil
 	}
 	return &kafka.Error{
-		Op: op, Cluster: cluster, Subject: subject, Class: kafka.ClassOperator,
+		Op: "connect", Cluster: cluster, Subject: addr, Class: kafka.ClassOperator,
 		Code: g.mu.code,
 		Err:  fmt.Errorf("held back after a refused login: %s", g.mu.last),
 		Hint: fmt.Sprintf("check the credentials; the next login is tried in %s", left.Round(time.Second)),

@@ -97,6 +97,16 @@ func (l *link) close() {
 	l.client.stats.connections.Add(-1)
 }
 
+// abort ends whatever waits on the link and waits for nothing itself: closing a
+// TLS connection properly means one more write.
+func (l *link) abort() {
+	if l.tls != nil {
+		_ = l.tls.Close()
+		return
+	}
+	_ = l.nc.Close()
+}
+
 // learnVersions asks what the broker speaks. A broker that does not know the
 // version of the question answers in version 0, which then is asked for again.
 func (l *link) learnVersions() error {

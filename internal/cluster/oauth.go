@@ -152,8 +152,7 @@ func (s *tokenSource) request(ctx context.Context) (token string, life time.Dura
 	req.Header.Set("Accept", "application/json")
 	resp, err := s.http.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) { // its text repeats the address with the query
+		if ue, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address with the query
 			err = ue.Err
 		}
 		return "", 0, err

@@ -217,7 +217,7 @@ func (p *ProduceConn) endLocked(err error) {
 		p.mu.next.close()
 		p.mu.next = nil
 	}
-	_ = p.mu.link.nc.Close()
+	p.mu.link.abort()
 }
 
 // Close ends the connection. What is not answered fails on the reader

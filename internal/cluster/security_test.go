@@ -32,11 +32,11 @@ type authority struct {
 	pem  string
 }
 
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
+func newAuthority(tb testing.TB) *authority {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
@@ -45,21 +45,21 @@ func newAuthority(t testing.TB) *authority {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &authority{key, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
 }
 
 // server issues a certificate for 127.0.0.1, or for the given names instead.
-func (a *authority) server(t testing.TB, until time.Time, names ...string) tls.Certificate {
-	t.Helper()
+func (a *authority) server(tb testing.TB, until time.Time, names ...string) tls.Certificate {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "broker"},
@@ -70,7 +70,7 @@ func (a *authority) server(t testing.TB, until time.Time, names ...string) tls.C
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &key.PublicKey, a.key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key}
 }
@@ -98,13 +98,13 @@ func TestRefusedHandshakesAreExplained(t *testing.T) {
 		skip bool
 		want string // "" for success
 	}{
-		"good":                    {addr: serveTLS(t, good.server(t, soon), nil)},
-		"expired":                 {addr: serveTLS(t, good.server(t, time.Now().Add(-time.Hour)), nil), want: "the certificate expired at"},
-		"another name":            {addr: serveTLS(t, good.server(t, soon, "kafka.example"), nil), want: "not for this host name"},
-		"another name, unchecked": {addr: serveTLS(t, good.server(t, soon, "kafka.example"), nil), skip: true},
-		"expired, unchecked":      {addr: serveTLS(t, good.server(t, time.Now().Add(-time.Hour)), nil), skip: true, want: "the certificate expired at"},
-		"unknown authority":       {addr: serveTLS(t, other.server(t, soon), nil), want: "unknown authority"},
-		"unknown, unchecked name": {addr: serveTLS(t, other.server(t, soon), nil), skip: true, want: "unknown authority"},
+		"good":                    {addr: serveTLS(t, good.server(t, soon))},
+		"expired":                 {addr: serveTLS(t, good.server(t, time.Now().Add(-time.Hour))), want: "the certificate expired at"},
+		"another name":            {addr: serveTLS(t, good.server(t, soon, "kafka.example")), want: "not for this host name"},
+		"another name, unchecked": {addr: serveTLS(t, good.server(t, soon, "kafka.example")), skip: true},
+		"expired, unchecked":      {addr: serveTLS(t, good.server(t, time.Now().Add(-time.Hour))), skip: true, want: "the certificate expired at"},
+		"unknown authority":       {addr: serveTLS(t, other.server(t, soon)), want: "unknown authority"},
+		"unknown, unchecked name": {addr: serveTLS(t, other.server(t, soon)), skip: true, want: "unknown authority"},
 		"not TLS":                 {addr: plain.Addr().String(), want: "TLS"},
 	}
 	for name, test := range tests {
@@ -131,12 +131,9 @@ func TestRefusedHandshakesAreExplained(t *testing.T) {
 }
 
 // serveTLS accepts and closes TLS connections.
-func serveTLS(t *testing.T, cert tls.Certificate, change func(*tls.Config)) string {
+func serveTLS(t *testing.T, cert tls.Certificate) string {
 	t.Helper()
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}}
-	if change != nil {
-		change(cfg)
-	}
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func (c *Client) CreateTopics(ctx context.Context, topics []kafka.NewTopic, vali
 		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, t.ReplicationFactor
 		for name, value := range t.Configs {
 			cfg := kmsg.NewCreateTopicsRequestTopicConfig()
-			cfg.Name, cfg.Value = name, kmsg.StringPtr(value)
+			cfg.Name, cfg.Value = name, new(value)
 			rt.Configs = append(rt.Configs, cfg)
 		}
 		req.Topics = append(req.Topics, rt)

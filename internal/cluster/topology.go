@@ -220,7 +220,7 @@ func (c *Client) metadata(ctx context.Context, names []string) (*kmsg.MetadataRe
 	req.Topics = make([]kmsg.MetadataRequestTopic, 0, len(names))
 	for _, name := range names {
 		topic := kmsg.NewMetadataRequestTopic()
-		topic.Topic = kmsg.StringPtr(name)
+		topic.Topic = new(name)
 		req.Topics = append(req.Topics, topic)
 	}
 	return c.askMetadata(ctx, req)

@@ -17,7 +17,7 @@ func (c *Client) InitProducerID(ctx context.Context, txnID string, timeout time.
 	const op = "take over transactional id"
 	req := kmsg.NewPtrInitProducerIDRequest()
 	if txnID != "" {
-		req.TransactionalID = kmsg.StringPtr(txnID)
+		req.TransactionalID = new(txnID)
 	}
 	req.TransactionTimeoutMillis = int32(timeout.Milliseconds())
 	resp, err := req.RequestWith(ctx, c.kgo)
