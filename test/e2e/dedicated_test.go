@@ -24,7 +24,6 @@ func (f *fixture) dedicated(lines ...string) string {
 		"replication.factor = 1",
 		"checkpoints.topic.replication.factor = 1",
 		"heartbeats.topic.replication.factor = 1",
-		"offset-syncs.topic.replication.factor = 1",
 		"offset.storage.replication.factor = 1",
 		"status.storage.replication.factor = 1",
 		"config.storage.replication.factor = 1",
@@ -36,7 +35,7 @@ func (f *fixture) dedicated(lines ...string) string {
 func TestD1SingleNode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	h := start(t, f.dedicated(f.to+"->"+f.from+".emit.heartbeats.enabled = false"))
+	h := start(t, f.dedicated("offset-syncs.topic.replication.factor = 1", f.to+"->"+f.from+".emit.heartbeats.enabled = false"))
 	heartbeats(t, f.backup, "heartbeats", f.from, f.to)
 	topic := f.topic("test-topic-1")
 	f.primary.CreateTopic(t, topic, 1, nil)

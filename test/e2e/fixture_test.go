@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +115,19 @@ func (f *fixture) file(lines ...string) string {
 	return writeFile(f.tb, append(all, lines...)...)
 }
 
+// withoutSyncs is the fixture's one-way file with offset syncs switched off.
+// MirrorMaker refuses any other key about them then, so none is left.
+func (f *fixture) withoutSyncs() string {
+	f.tb.Helper()
+	text, err := os.ReadFile(f.oneWay("emit.offset-syncs.enabled = false"))
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	return writeFile(f.tb, slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "offset-syncs")
+	})...)
+}
+
 // topics are the fixture's topics as a file names them.
 func (f *fixture) topics() string {
 	return fmt.Sprintf("%[1]s-test-topic-.*, %[2]s.%[1]s-test-topic-.*, %[3]s.%[1]s-test-topic-.*", f.name, f.from, f.to)
@@ -207,7 +222,7 @@ func (f *fixture) fullySynced(count, lag int, topics ...string) {
 			}
 		}
 		await(f.tb, "group "+f.group()+" follows "+remote, func() string {
-			committed, end := f.backup.GroupOffsets(f.tb, f.group(), remote), ends(f.tb, f.backup, remote)
+			committed, end := groupOffsets(f.tb, f.backup, f.group(), remote), ends(f.tb, f.backup, remote)
 			for p, last := range lasts {
 				at, ok := committed[p]
 				switch {
@@ -356,4 +371,28 @@ func same(tb testing.TB, source, target kafkatest.Side) {
 	if !report.Equal() {
 		tb.Fatal(report)
 	}
+}
+
+// groupOffsets is what a group has committed on a topic. A cluster that has had
+// no group yet takes a moment to answer.
+func groupOffsets(tb testing.TB, c *kafkatest.Cluster, group, topic string) map[int32]int64 {
+	tb.Helper()
+	out := map[int32]int64{}
+	adm := c.Admin(tb)
+	await(tb, "offsets of group "+group+" on cluster "+c.Name(), func() string {
+		offsets, err := adm.FetchOffsets(tb.Context(), group)
+		if err == nil {
+			err = offsets.Error()
+		}
+		if err != nil {
+			return err.Error()
+		}
+		for _, o := range offsets.Sorted() {
+			if o.Topic == topic {
+				out[o.Partition] = o.At
+			}
+		}
+		return ""
+	})
+	return out
 }

@@ -2,7 +2,11 @@
 
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"heliograph/internal/kafkatest"
+)
 
 // The rows of the acceptance checklist about topics' settings. Retention that is
 // lowered is held back by default; off is what MirrorMaker does.
@@ -16,12 +20,20 @@ func TestI10ConfigSync(t *testing.T) {
 		f.primary.CreateTopic(t, topic, partitions, map[string]string{"delete.retention.ms": "1000", "retention.bytes": "1000"})
 		start(t, f.oneWay(applyAtOnce))
 		f.backup.AwaitTopic(t, f.remote(topic), partitions)
-		setTopicConfig(t, f.backup, f.remote(topic), map[string]string{"delete.retention.ms": "2000", "retention.bytes": "2000"})
+		overrideRetention(t, f.backup, f.remote(topic))
 		awaitTopicConfig(t, f.backup, f.remote(topic), "retention.bytes", "1000")
 		if got := topicConfig(t, f.backup, f.remote(topic), "delete.retention.ms"); got != "2000" {
 			t.Errorf("delete.retention.ms is %s though excluded", got)
 		}
 	})
+}
+
+// overrideRetention changes an excluded setting and one that is synced on a copy,
+// in one request, and returns when the change was seen.
+func overrideRetention(t *testing.T, c *kafkatest.Cluster, topic string) {
+	t.Helper()
+	setTopicConfig(t, c, topic, map[string]string{"delete.retention.ms": "2000", "retention.bytes": "2000"})
+	awaitTopicConfig(t, c, topic, "delete.retention.ms", "2000")
 }
 
 // TestI11DefaultsFromSource: with use.defaults.from=source the source's defaults are copied.
@@ -31,7 +43,7 @@ func TestI11DefaultsFromSource(t *testing.T) {
 		f.primary.CreateTopic(t, topic, partitions, nil)
 		start(t, f.oneWay(applyAtOnce, f.flow()+".use.defaults.from = source"))
 		f.backup.AwaitTopic(t, f.remote(topic), partitions)
-		setTopicConfig(t, f.backup, f.remote(topic), map[string]string{"delete.retention.ms": "2000", "retention.bytes": "2000"})
+		overrideRetention(t, f.backup, f.remote(topic))
 		awaitTopicConfig(t, f.backup, f.remote(topic), "retention.bytes", "-1")
 		if got := topicConfig(t, f.backup, f.remote(topic), "delete.retention.ms"); got != "2000" {
 			t.Errorf("delete.retention.ms is %s though excluded", got)
