@@ -25,6 +25,9 @@ type Options struct {
 	Isolation       kafka.Isolation
 	Reset           plan.Reset
 	Missing         plan.Choice
+	// ParkOvertaken parks a partition whose records the source's retention has
+	// removed before they were read; otherwise copying goes on behind them.
+	ParkOvertaken bool
 	// ExactlyOnce delivers in transactions that carry the positions.
 	ExactlyOnce bool
 	// ParkForeign parks a partition that others have written since we stopped.
@@ -48,6 +51,7 @@ type Keeper struct {
 	source Cluster
 	target Target
 	task   *replicate.Task
+	ledger replicate.Ledger
 	log    *slog.Logger
 	seed   maphash.Seed
 
@@ -62,10 +66,10 @@ type Keeper struct {
 }
 
 // NewKeeper makes a keeper that owns nothing yet.
-func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task, log *slog.Logger) *Keeper {
+func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task, ledger replicate.Ledger, log *slog.Logger) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
-		opts: opts, source: source, target: target, task: task, log: log, seed: maphash.MakeSeed(),
+		opts: opts, source: source, target: target, task: task, ledger: ledger, log: log, seed: maphash.MakeSeed(),
 		ctx: ctx, cancel: cancel, lanes: map[int32]*ownedLane{},
 		replicas: map[int32]map[kafka.TopicPartition]Replica{}, fences: map[int32]Fence{},
 	}

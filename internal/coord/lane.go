@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
 	"heliograph/internal/replicate"
@@ -15,6 +16,9 @@ import (
 
 // takeoverPause is the pause before a failed takeover is tried again.
 const takeoverPause = 2 * time.Second
+
+// keepAliveEvery is far below transactional.id.expiration.ms, seven days by default.
+const keepAliveEvery = time.Hour
 
 // scanConcurrency bounds the partitions of a lane that are scanned at once.
 const scanConcurrency = 4
@@ -74,6 +78,8 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	defer cancel(nil)
 	o.lane, o.stored, o.running = nil, nil, map[kafka.TopicPartition]Replica{}
 	o.slots = make(chan struct{}, scanConcurrency)
+	keepAlive := time.NewTicker(keepAliveEvery)
+	defer keepAlive.Stop()
 	for {
 		if err := o.reconcile(ctx); err != nil {
 			if ctx.Err() == nil {
@@ -99,8 +105,24 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 			o.keeper.log.Warn("the lane ended and is taken over again", "lane", o.index, "reason", e.reason, "fenced", e.fenced)
 			o.give(ctx, cancel)
 			return true
+		case <-keepAlive.C:
+			o.keepAlive(ctx)
 		case <-o.wake:
 		}
+	}
+}
+
+// keepAlive writes a marker into the lane's own partition, so that the
+// coordinator does not forget the transactional id: after that the next owner
+// would get another producer id and could not fence this one. Exactly-once
+// commits do the same.
+func (o *ownedLane) keepAlive(ctx context.Context) {
+	if o.lane == nil || o.id.fence != FenceMarker || o.keeper.opts.ExactlyOnce {
+		return
+	}
+	tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
+	if _, err := o.keeper.mark(ctx, o.id, []kafka.TopicPartition{tp}); err != nil && ctx.Err() == nil {
+		o.keeper.log.Warn("the lane's transactional id was not kept alive", "lane", o.index, "err", err)
 	}
 }
 
@@ -224,10 +246,17 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 			time.AfterFunc(takeoverPause, o.signal)
 			continue
 		}
-		o.running[r.Source] = r
 		in := o.input(r, sources[r.Source], targets[r.Source])
 		p := plan.Place(in)
-		o.noteGap(r, p)
+		if p.Gap != nil && k.opts.ParkOvertaken {
+			p = plan.Placement{Kind: plan.PlacePark, Reason: p.Gap.Reason, Gap: p.Gap, Lost: losses.Overtaken, Choices: []plan.Choice{plan.ChoiceKeep}}
+		}
+		if err := o.enter(ctx, r, p); err != nil {
+			k.log.Warn("a partition cannot start before its loss is written down", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
+			time.AfterFunc(takeoverPause, o.signal)
+			continue
+		}
+		o.running[r.Source] = r
 		switch p.Kind {
 		case plan.PlacePark:
 			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(p))
@@ -281,12 +310,24 @@ func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLo
 	return in
 }
 
-func (o *ownedLane) noteGap(r Replica, p plan.Placement) {
-	if p.Gap != nil {
-		o.keeper.task.NoteLoss(r.Source, replicate.Loss{
-			From: p.Gap.From, To: p.Gap.To, Records: int64(p.Gap.To - p.Gap.From), Reason: p.Gap.Reason,
-		})
+// enter writes what a placement found lost into the ledger.
+func (o *ownedLane) enter(ctx context.Context, r Replica, p plan.Placement) error {
+	e := losses.Entry{
+		Flow: o.keeper.opts.Flow, Source: r.Source, Target: r.Target, Kind: p.Lost, Action: losses.Continued, Reason: p.Reason, At: time.Now(),
 	}
+	switch {
+	case p.Gap != nil:
+		e.From, e.To, e.Records, e.Reason = p.Gap.From, p.Gap.To, int64(p.Gap.To-p.Gap.From), p.Gap.Reason
+		e.Kind = losses.Overtaken
+	case p.Lost == "":
+		return nil
+	default:
+		e.From, e.To = p.Source, p.Source
+	}
+	if p.Kind == plan.PlacePark {
+		e.Action = losses.Parked
+	}
+	return o.keeper.ledger.Write(ctx, e)
 }
 
 func parkReason(p plan.Placement) string {
@@ -333,7 +374,11 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 		o.lane.Park(spec, "where the last owner stopped cannot be found: "+err.Error())
 		return 0
 	case f.foreign > 0 && k.opts.ParkForeign:
-		o.lane.Park(spec, fmt.Sprintf("somebody else wrote %d records to %s behind ours: copying on would append to them", f.foreign, s.Target))
+		reason := fmt.Sprintf("somebody else wrote %d records to %s behind ours: copying on would append to them", f.foreign, s.Target)
+		if err := o.enter(ctx, s.Replica, plan.Placement{Kind: plan.PlacePark, Source: f.next, Reason: reason, Lost: losses.ForeignWriter}); err != nil {
+			k.log.Warn("the loss ledger was not written", "err", err)
+		}
+		o.lane.Park(spec, reason)
 		return f.ours
 	case f.foreign > 0:
 		k.log.Warn("somebody else writes to a replicated partition", "topic", s.Target.Topic, "partition", s.Target.Partition, "records", f.foreign)

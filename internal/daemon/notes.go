@@ -16,8 +16,6 @@ func Unapplied(f *config.Flow) []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	add(f.Data.Compression.Set,
-		"compression.type = %s: each batch keeps the codec that it has on the source", f.Data.Compression.Value)
 	add(f.Data.FetchMinBytes.Set, "fetch.min.bytes: a fetch is answered as soon as there is a record")
 	add(len(f.Positions.TopicConfigs) > 0, "offset.storage.*: topic settings of the positions topic are not applied")
 	source, target := Sides(f)

@@ -61,6 +61,7 @@ func specOf(f *config.Flow) flow.Spec {
 func dataSpec(f *config.Flow) flow.DataSpec {
 	d := f.Data
 	return flow.DataSpec{
+		Codec:             d.Compression.Or(""),
 		ExactlyOnce:       f.ExactlyOnce == config.ExactlyOnceEnabled,
 		Isolation:         d.Isolation,
 		StartAtLatest:     d.StartAtLatest,

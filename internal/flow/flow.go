@@ -29,6 +29,7 @@ type Flow struct {
 	deps Deps
 
 	source, target             side
+	onTarget, onSource         *syncer.InternalTopics
 	sourceBudget, targetBudget *syncer.Budget
 
 	mu struct {
@@ -42,6 +43,7 @@ type Flow struct {
 
 // parts are what a running flow is made of; zero before it runs.
 type parts struct {
+	ledger     *ledger
 	task       *replicate.Task
 	keeper     *coord.Keeper
 	topics     *syncer.TopicSync
@@ -50,6 +52,8 @@ type parts struct {
 	groups     *syncer.GroupSync
 	syncs      *syncer.SyncWriter
 	heartbeats *syncer.Heartbeats
+	emit       *syncer.Loop // the checkpoints job; nil where it is off
+	commit     *syncer.Loop // the group offsets job; nil where it is off
 	loops      []*syncer.Loop
 	background []func(ctx context.Context)
 	groupErr   error // why the lane group does not work at the moment
@@ -60,6 +64,9 @@ func New(spec Spec, deps Deps) *Flow {
 	f := &Flow{spec: spec.withDefaults(), deps: deps, source: side{deps.Source}, target: side{deps.Target}}
 	f.sourceBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
 	f.targetBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
+	onTarget, onSource := f.books()
+	f.onTarget = syncer.NewInternalTopics(spec.ID.Target, f.target, onTarget, f.targetBudget, deps.Log)
+	f.onSource = syncer.NewInternalTopics(spec.ID.Source, f.source, onSource, f.sourceBudget, deps.Log)
 	f.mu.state, f.mu.since = Starting, time.Now()
 	return f
 }
@@ -182,7 +189,11 @@ func (f *Flow) prepare(ctx context.Context) error {
 
 // internalTopics makes the bookkeeping topics of both clusters that are missing.
 func (f *Flow) internalTopics(ctx context.Context, now time.Time) error {
-	var onTarget, onSource []syncer.InternalTopic
+	return errors.Join(f.onTarget.RunOnce(ctx, now), f.onSource.RunOnce(ctx, now))
+}
+
+// books are the bookkeeping topics of the flow on each cluster.
+func (f *Flow) books() (onTarget, onSource []syncer.InternalTopic) {
 	s := f.spec
 	if s.Heartbeats.Every > 0 {
 		onTarget = append(onTarget, syncer.HeartbeatsTopic(s.Policy, s.Heartbeats.ReplicationFactor))
@@ -203,10 +214,7 @@ func (f *Flow) internalTopics(ctx context.Context, now time.Time) error {
 			}
 		}
 	}
-	return errors.Join(
-		syncer.NewInternalTopics(s.ID.Target, f.target, onTarget, f.targetBudget, f.deps.Log).RunOnce(ctx, now),
-		syncer.NewInternalTopics(s.ID.Source, f.source, onSource, f.sourceBudget, f.deps.Log).RunOnce(ctx, now),
-	)
+	return onTarget, onSource
 }
 
 // heartbeatsOnly serves a pair whose data is not replicated.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
 	"heliograph/internal/syncer"
 )
@@ -41,17 +40,10 @@ func (f *Flow) addTopics(p *parts) {
 	p.loops = append(p.loops, f.loop("topics", every, p.topics.RunOnce))
 }
 
-// reserved are the names on the target that MirrorMaker's bookkeeping has.
+// reserved are the names on the target that hold books.
 func (f *Flow) reserved() map[string]string {
-	s := f.spec
-	names := map[string]string{
-		s.Positions.Topic:                       "the positions of this flow",
-		mirror.OffsetRunsTopic(s.ID.Source):     "the offset map of this flow",
-		mirror.ConnectConfigsTopic(s.ID.Source): "MirrorMaker's configurations",
-		mirror.ConnectStatusTopic(s.ID.Source):  "MirrorMaker's statuses",
-		s.Policy.HeartbeatsTopic():              "heartbeats",
-		s.Policy.CheckpointsTopic(s.ID.Source):  "the checkpoints of this flow",
-	}
+	names := plan.InternalNames(f.spec.ID, f.spec.Policy)
+	names[f.spec.Positions.Topic] = "the positions of this flow"
 	return names
 }
 
@@ -116,16 +108,30 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true},
 		Translator: tail, TargetPartitions: p.topics.TargetPartitions,
+		Followed: func() { p.emit.Kick() },
+		Emitted: func() {
+			if p.commit != nil {
+				p.commit.Kick()
+			}
+		},
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Now: time.Now, Log: f.deps.Log,
 	})
+	c := s.Checkpoints
+	discover := f.loop("groups", c.RefreshGroupsEvery, once(owner, p.groups.Discover))
+	p.emit = f.loop("checkpoints", c.EmitEvery, once(owner, p.groups.Emit))
+	p.loops = append(p.loops, discover, p.emit)
+	if c.SyncGroupsEvery > 0 {
+		p.commit = f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit))
+		p.loops = append(p.loops, p.commit)
+	}
 	p.background = append(p.background, func(ctx context.Context) {
 		complete := p.groups.Load(ctx)
 		tail.Run(ctx, !complete)
+	}, func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-tail.Loaded():
+			p.emit.Kick()
+		}
 	})
-	c := s.Checkpoints
-	p.loops = append(p.loops, f.loop("groups", c.RefreshGroupsEvery, once(owner, p.groups.Discover)))
-	p.loops = append(p.loops, f.loop("checkpoints", c.EmitEvery, once(owner, p.groups.Emit)))
-	if c.SyncGroupsEvery > 0 {
-		p.loops = append(p.loops, f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit)))
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +92,9 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 		}
 		p.syncs = syncer.NewSyncWriter(on, s.Policy.OffsetSyncsTopic(other), time.Now, f.deps.Log)
 	}
+	p.ledger = newLedger(s, f.target, f.targetBudget, f.deps.Log)
 	deps := replicate.Deps{
+		Ledger: p.ledger,
 		Source: f.source, Target: f.target, Budget: f.deps.Budget, Log: f.deps.Log,
 		Brakes: append([]*replicate.Brake{replicate.NewBrake(s.BytesPerSecond)}, f.deps.Brakes...),
 	}
@@ -103,7 +106,7 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 		Isolation: s.Data.Isolation, FetchMaxBytes: s.Data.FetchMaxBytes, PartitionMaxBytes: s.Data.PartitionMaxBytes,
 		FetchMaxWait: s.Data.FetchMaxWait, MaxRequestBytes: s.Data.MaxRequestBytes, RequestTimeout: s.Data.RequestTimeout,
 		Connections: targetConnections, CommitEvery: s.Positions.CommitEvery, OffsetLagMax: s.OffsetSyncs.LagMax,
-		Poison: replicate.Poison(s.Data.Poison), ParkForeign: s.Identity,
+		Poison: replicate.Poison(s.Data.Poison), ParkForeign: s.Identity, Codec: codec(s.Data.Codec),
 	})
 	reset := plan.ResetEarliest
 	if s.Data.StartAtLatest {
@@ -114,7 +117,7 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: reset, Missing: plan.Choice(s.Positions.Missing), ParkForeign: s.Identity,
 		ExactlyOnce: s.Data.ExactlyOnce,
-	}, f.source, f.target, p.task, f.deps.Log)
+	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
 	owner := func() bool { return p.keeper.Owns(jobLane) }
 	f.addTopics(p)
@@ -125,6 +128,18 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 	f.addInternalTopics(p)
 	f.addPromotion(p)
 	return p
+}
+
+// codec is the codec by Kafka's name, nil for none asked for.
+func codec(name string) *recordbatch.Codec {
+	for _, c := range []recordbatch.Codec{
+		recordbatch.CodecNone, recordbatch.CodecGzip, recordbatch.CodecSnappy, recordbatch.CodecLz4, recordbatch.CodecZstd,
+	} {
+		if c.String() == name {
+			return &c
+		}
+	}
+	return nil
 }
 
 // targetConnections is how many connections go to each target broker. A broker
@@ -138,6 +153,9 @@ func (f *Flow) join(p *parts) (*cluster.LaneGroup, error) {
 		InstanceID: f.deps.Host, Session: coord.SessionTimeout,
 		Assigned: func(lanes []int32) {
 			p.keeper.Assigned(lanes)
+			if p.groups != nil && slices.Contains(lanes, jobLane) {
+				p.groups.Load(context.Background()) // another owner may have written checkpoints since
+			}
 			for _, l := range p.loops {
 				l.Kick()
 			}

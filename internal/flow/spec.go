@@ -95,6 +95,9 @@ type DataSpec struct {
 	FetchMaxWait      time.Duration
 	MaxRequestBytes   int32 // of a produce request
 	RequestTimeout    time.Duration
+	// Codec compresses all data anew ("none", "gzip", "snappy", "lz4", "zstd");
+	// empty keeps each batch's own.
+	Codec string
 	// ExactlyOnce delivers in transactions (exactly.once.source.support=enabled).
 	ExactlyOnce bool
 	// Poison is what happens to a batch that the target refuses for good:

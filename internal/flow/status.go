@@ -41,6 +41,9 @@ type Status struct {
 
 	// HeartbeatAt is when the last heartbeat of this pair was written.
 	HeartbeatAt time.Time
+	// Losses are the entries this process wrote to the loss ledger, LostRecords
+	// the records in them that copying went on without.
+	Losses, LostRecords int64
 	// ThrottledFor is how long the brokers made this flow wait since it started.
 	ThrottledFor time.Duration
 }
@@ -148,6 +151,7 @@ func (f *Flow) Status() Status {
 			s.Groups = append(s.Groups, GroupStatus{Group: g.Group, Synced: g.Synced, Reason: g.Why()})
 		}
 	}
+	s.Losses, s.LostRecords = p.ledger.counts()
 	s.ThrottledFor = f.source.Stats().FetchThrottle + f.target.Stats().ProduceThrottle
 	if s.State == Running {
 		s.State, s.Reason = f.health(&s, p)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 )
 
@@ -110,8 +111,11 @@ type Placement struct {
 	// offset sync at or below Source tells more.
 	Anchored bool
 	Gap      *Gap // to be written to the ledger before the position passes it
-	Reason   string
-	Choices  []Choice
+	// Lost says what happened to the records of a parked partition, for the
+	// ledger; empty where only a position is missing.
+	Lost    losses.Kind
+	Reason  string
+	Choices []Choice
 }
 
 // String is one line for the dry run and the log.
@@ -162,7 +166,7 @@ func Place(in PlaceInput) Placement {
 	}
 	if s > in.SourceLog.End {
 		return park(fmt.Sprintf("the position is at source offset %d and the source ends at %d: it was truncated or made again", s, in.SourceLog.End),
-			ChoiceStart, ChoiceEnd)
+			ChoiceStart, ChoiceEnd).losing(losses.SourceTruncated)
 	}
 	gap := in.overtaken(s)
 	if in.Stored.Facts == nil {
@@ -237,9 +241,9 @@ func (in PlaceInput) foreign() (Placement, bool) {
 	case differ(f.TargetCluster, in.TargetCluster):
 		return park(fmt.Sprintf("the position belongs to target cluster %s, this one is %s", f.TargetCluster, in.TargetCluster), ChoiceScan, ChoiceEnd, ChoiceStart), true
 	case differ(f.SourceTopicID.String(), in.SourceID.String()):
-		return park(fmt.Sprintf("source topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Source.Topic, f.SourceTopicID, in.SourceID), ChoiceStart, ChoiceEnd), true
+		return park(fmt.Sprintf("source topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Source.Topic, f.SourceTopicID, in.SourceID), ChoiceStart, ChoiceEnd).losing(losses.SourceRecreated), true
 	case differ(f.TargetTopicID.String(), in.TargetID.String()):
-		return park(fmt.Sprintf("target topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Target.Topic, f.TargetTopicID, in.TargetID), ChoiceStart, ChoiceKeep, ChoiceEnd), true
+		return park(fmt.Sprintf("target topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Target.Topic, f.TargetTopicID, in.TargetID), ChoiceStart, ChoiceKeep, ChoiceEnd).losing(losses.TargetTruncated), true
 	}
 	return Placement{}, false
 }
@@ -279,7 +283,7 @@ func (in PlaceInput) fromFacts(s mirror.UpstreamOffset, f mirror.PositionFacts, 
 		return Placement{Kind: PlaceResume, Source: at, Target: end, Anchored: true, Gap: gap, Reason: "committed with its data"}
 	case end < t:
 		return park(fmt.Sprintf("the position is at target offset %d and the target ends at %d: it was truncated", t, end),
-			ChoiceScan, ChoiceKeep, ChoiceStart)
+			ChoiceScan, ChoiceKeep, ChoiceStart).losing(losses.TargetTruncated)
 	case f.Clean && end == t:
 		return Placement{Kind: PlaceResume, Source: at, Target: t, Anchored: true, Gap: gap, Reason: "stopped in order"}
 	case f.Clean:
@@ -289,6 +293,11 @@ func (in PlaceInput) fromFacts(s mirror.UpstreamOffset, f mirror.PositionFacts, 
 		}
 	}
 	return Placement{Kind: PlaceScan, Source: at, Target: t, Anchored: true, Gap: gap, Reason: "not stopped in order: more may have been written since the position"}
+}
+
+func (p Placement) losing(k losses.Kind) Placement {
+	p.Lost = k
+	return p
 }
 
 func park(reason string, choices ...Choice) Placement {

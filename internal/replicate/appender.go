@@ -21,6 +21,8 @@ const maxOpen = 5
 // Invariant: at most maxOpen entries are unsettled, one until the leader's
 // first success; without that rule a broker that has no state of the producer
 // could store a later batch and refuse an earlier one (KAFKA-15591).
+// Invariant: a batch of old records is unsettled alone: a broker that forgot the
+// producer could store the batch behind it and refuse it.
 // Invariant: after a failure nothing is sent until all answers are in.
 type appender struct {
 	producer     kafka.ProducerID
@@ -64,17 +66,18 @@ func (a *appender) ready() bool {
 	if a.phase != flowing {
 		return false
 	}
-	limit := 1
-	if a.confirmed {
-		limit = maxOpen
-	}
 	for a.cursor < a.entries.len() && a.entries.at(a.cursor).state == entryStored {
 		a.cursor++
 	}
-	if a.waiting >= limit || a.cursor >= min(a.entries.len(), maxOpen) {
+	if a.cursor >= min(a.entries.len(), maxOpen) {
 		return false
 	}
-	return !a.gated || a.entries.at(a.cursor).sequence != noSequence
+	next := a.entries.at(a.cursor)
+	limit := 1
+	if a.confirmed && !next.old && !a.entries.at(0).old {
+		limit = maxOpen
+	}
+	return a.waiting < limit && (!a.gated || next.sequence != noSequence)
 }
 
 // peek is the entry take would return. Only after ready.

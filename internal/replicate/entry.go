@@ -37,6 +37,9 @@ type Entry struct {
 	base     mirror.DownstreamOffset // where the target stored it
 	failure  failure
 	copied   int // bytes of the budget a private copy holds
+	// old says that the broker may forget, while we write, that it has stored the
+	// batch: its memory of producers expires by record time.
+	old bool
 	// plain keeps the batch of a transactional outlet out of the transaction.
 	plain bool
 }

@@ -66,6 +66,9 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 		return true
 	}
 	verdict, _ := recordbatch.Judge(b, int64(tr.next), tr.spec.Demands)
+	if codec := tr.task.opts.Codec; verdict == recordbatch.Forward && codec != nil && b.Codec() != *codec {
+		verdict = recordbatch.Recode
+	}
 	switch verdict {
 	case recordbatch.Forward:
 		buf.Retain()
@@ -87,7 +90,9 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 
 // rewriteLocked queues a batch that cannot travel as it is.
 func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, path Path) bool {
-	parts, err := recordbatch.Rewrite(b, recordbatch.RewriteFor(b, int64(tr.next), tr.spec.Demands))
+	options := recordbatch.RewriteFor(b, int64(tr.next), tr.spec.Demands)
+	options.Codec = tr.task.opts.Codec
+	parts, err := recordbatch.Rewrite(b, options)
 	if err != nil {
 		tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, fmt.Sprintf("cannot be decoded: %v", err))
 		return tr.state == TrackRunning
@@ -130,6 +135,7 @@ func entriesOf(parts []recordbatch.Rewritten, shift int64, next mirror.UpstreamO
 }
 
 func (tr *Track) enqueueLocked(e Entry) {
+	e.old = tr.oldLocked(e.MaxTimestamp, time.Now())
 	tr.app.push(e)
 	tr.next = e.Next
 	if !tr.announced {

@@ -70,6 +70,14 @@ func (m *model) appendRaw(tp kafka.TopicPartition, batch []byte) {
 	m.parts[tp].store(batch)
 }
 
+// start is the first offset the log has.
+func (p *modelPartition) start() int64 {
+	if len(p.batches) == 0 {
+		return p.end
+	}
+	return int64(binary.BigEndian.Uint64(p.batches[0]))
+}
+
 func (p *modelPartition) store(batch []byte) int64 {
 	own := append([]byte(nil), batch...)
 	binary.BigEndian.PutUint64(own, uint64(p.end))
@@ -157,8 +165,8 @@ func (m *model) ListOffsets(_ context.Context, tps []kafka.TopicPartition, at ka
 		o := kafka.PartitionOffset{}
 		if at == kafka.Latest {
 			o.Offset = p.end
-		} else if len(p.batches) > 0 {
-			o.Offset = int64(binary.BigEndian.Uint64(p.batches[0]))
+		} else {
+			o.Offset = p.start()
 		}
 		out[tp] = o
 	}
@@ -206,6 +214,13 @@ func (f *modelFetcher) once(room int) (*kafka.Fetched, error) {
 	answer := &kafka.Fetched{Buffer: kafka.NewBuffer(nil, nil)}
 	for tp, want := range f.wants {
 		p := f.m.parts[tp]
+		if start := p.start(); want.Offset < start || want.Offset > p.end {
+			answer.Partitions = append(answer.Partitions, kafka.FetchedPartition{
+				TopicPartition: tp, Code: kafka.CodeOffsetOutOfRange, PreferredReplica: kafka.NoNode,
+				Leader: kafka.LeaderHint{Node: kafka.NoNode}, DivergingEpoch: kafka.NoLeaderEpoch,
+			})
+			continue
+		}
 		part := kafka.FetchedPartition{
 			TopicPartition: tp, HighWatermark: p.end, LastStableOffset: p.end, PreferredReplica: kafka.NoNode,
 			Leader: kafka.LeaderHint{Node: kafka.NoNode}, DivergingEpoch: kafka.NoLeaderEpoch,

@@ -18,8 +18,12 @@ type outlet struct {
 	owner outletOwner
 	txnID string // of the lane's transactions; empty outside exactly-once
 
+	// merger joins small batches before they are sent; nil does not.
+	merger *merger
+
 	mu     sync.Mutex
 	app    appender
+	limit  int32 // of a batch, as the target topic says; 0 is not known
 	topic  kafka.TopicID
 	sink   *sink // where the leader is; nil while unknown
 	held   bool  // nothing may be sent yet
@@ -56,6 +60,9 @@ func (o *outlet) collect(s *sink, room int) (p kafka.ProducePartition, ok, more 
 	defer o.mu.Unlock()
 	if o.sink != s || o.blockedLocked() || !o.app.ready() {
 		return p, false, false
+	}
+	if o.merger != nil {
+		o.merger.merge(&o.app, o.limit)
 	}
 	if room >= 0 && o.app.peek().bytes() > room {
 		return p, false, true

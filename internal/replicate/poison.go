@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/recordbatch"
 )
@@ -33,6 +34,7 @@ func (tr *Track) refusedLocked(f failure) {
 		return
 	}
 	for j := range parts {
+		parts[j].old = e.old
 		parts[j].copied = len(parts[j].Bytes)
 		tr.task.budget.Force(parts[j].copied)
 	}
@@ -121,21 +123,31 @@ func (tr *Track) giveUpLocked(i int, e *Entry, why string) {
 		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%d records): %s", e.From, e.Count, why))
 		return
 	}
-	tr.task.noteLoss(tr, Loss{From: e.From, To: e.Next, Records: int64(e.Count), Reason: "refused by the target: " + why})
-	tr.stats.skipped += int64(e.Count)
+	tr.loseLocked(losses.Refused, e.From, e.Next, int64(e.Count), "refused by the target: "+why, func() { tr.skipRefused() })
+}
+
+// skipRefused goes on behind the refused batch that the ledger has.
+func (tr *Track) skipRefused() {
+	i, e := tr.app.firstFailed()
+	if e == nil {
+		return
+	}
 	next := e.Next
 	removed, ok := tr.app.replace(i, nil)
 	if !ok {
 		tr.lane.reopen("a later batch was stored before a refused one")
 		return
 	}
+	tr.stats.skipped += int64(removed.Count)
 	removed.release(tr.task.budget)
 	if i > 0 {
 		tr.app.entries.at(i - 1).Next = next
 	} else {
 		tr.position, tr.dirty = next, true
 	}
+	tr.runLocked()
 	tr.resumeLocked()
+	tr.kickLocked()
 }
 
 // poisonLocked applies the policy to a batch that cannot be decoded.
@@ -144,9 +156,11 @@ func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string) {
 		tr.parkLocked(fmt.Sprintf("the batch at source offset %d %s", from, why))
 		return
 	}
-	tr.task.noteLoss(tr, Loss{From: from, To: next, Records: int64(next - from), Reason: why})
-	tr.stats.skipped += int64(next - from)
-	tr.passLocked(next)
+	tr.loseLocked(losses.Undecodable, from, next, int64(next-from), why, func() {
+		tr.stats.skipped += int64(next - from)
+		tr.passLocked(next)
+		tr.runLocked()
+	})
 }
 
 // resumeLocked sends again after a halt, and fetches again what was shed.

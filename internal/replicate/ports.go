@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 )
 
@@ -52,4 +53,10 @@ type Target interface {
 type Syncs interface {
 	Due(s mirror.OffsetSync)
 	Delay(s mirror.OffsetSync)
+}
+
+// Ledger writes losses down. Write returns when the entry is durable; only then
+// may a position pass the range.
+type Ledger interface {
+	Write(ctx context.Context, e losses.Entry) error
 }

@@ -53,3 +53,12 @@ func (r *ring[T]) insert(i int, v T) {
 		*r.at(j), *r.at(j - 1) = *r.at(j - 1), *r.at(j)
 	}
 }
+
+// splice puts one value in the place of the n from position i on.
+func (r *ring[T]) splice(i, n int, v T) {
+	*r.at(i) = v
+	for j := i + 1; j+n-1 < r.n; j++ {
+		*r.at(j) = *r.at(j + n - 1)
+	}
+	r.cut(r.n-n+1, func(*T) {})
+}

@@ -15,6 +15,7 @@ const (
 	ailSource ailment = iota // the source partition's leader
 	ailTarget                // the target partition's leader
 	ailRange                 // the bounds of the source's log
+	ailLoss                  // the loss ledger
 	ailDenied                // a right on the source
 )
 
@@ -104,6 +105,9 @@ func (w *steward) round(ctx context.Context) time.Duration {
 	}
 	if sick := visits[ailRange]; len(sick) > 0 {
 		wg.Go(func() { w.visitRange(ctx, sick) })
+	}
+	if sick := visits[ailLoss]; len(sick) > 0 {
+		wg.Go(func() { w.visitLosses(ctx, sick) })
 	}
 	wg.Wait()
 	return next

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
+	"heliograph/internal/recordbatch"
 )
 
 // preferredFor is how long a follower is read before the leader is asked again (KIP-392).
@@ -29,12 +31,17 @@ type Options struct {
 	RequestTimeout    time.Duration
 	// Connections is how many connections go to each target broker; a partition
 	// keeps to one of them.
-	Connections  int
+	Connections int
+	// Codec compresses all data anew; nil keeps each batch's own.
+	Codec        *recordbatch.Codec
 	CommitEvery  time.Duration // of positions
 	OffsetLagMax int64
 	Poison       Poison
 	// ParkForeign parks a partition that somebody else writes to.
 	ParkForeign bool
+	// ParkOvertaken parks a partition whose records the source's retention has
+	// removed before they were read; otherwise copying goes on behind them.
+	ParkOvertaken bool
 }
 
 // Deps are what a task works with.
@@ -45,15 +52,8 @@ type Deps struct {
 	Brakes []*Brake
 	Syncs  Syncs // nil: offset syncs are off
 	Log    *slog.Logger
-	// OnLoss hears of records that will not be copied. It must not block.
-	OnLoss func(kafka.TopicPartition, Loss)
-}
-
-// Loss is a range of source records that will not be on the target.
-type Loss struct {
-	From, To mirror.UpstreamOffset // [From, To)
-	Records  int64                 // at most
-	Reason   string
+	// Ledger keeps what will not be copied.
+	Ledger Ledger
 }
 
 // Task moves the batches of one flow. Lanes are opened and closed by coord; the
@@ -66,13 +66,14 @@ type Task struct {
 	brakes  []*Brake
 	syncs   Syncs
 	log     *slog.Logger
-	onLoss  func(kafka.TopicPartition, Loss)
+	ledger  Ledger
 	steward *steward
 
 	ctx      context.Context //nolint:containedctx // the life of the goroutines that Close ends
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	requests sync.Pool
+	merger   merger
 
 	mu      sync.Mutex
 	lanes   map[int32]*Lane
@@ -90,10 +91,11 @@ func New(deps Deps, opts Options) *Task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Task{
 		opts: opts, source: deps.Source, target: deps.Target, budget: deps.Budget, brakes: deps.Brakes,
-		syncs: deps.Syncs, log: deps.Log, onLoss: deps.OnLoss, ctx: ctx, cancel: cancel,
+		syncs: deps.Syncs, log: deps.Log, ledger: deps.Ledger, ctx: ctx, cancel: cancel,
 		lanes: map[int32]*Lane{}, sources: map[int32]*source{}, sinks: map[sinkKey]*sink{},
 	}
 	t.requests.New = func() any { return &request{} }
+	t.merger.budget = t.budget
 	t.steward = newSteward(t)
 	t.wg.Go(func() { t.steward.run(ctx) })
 	return t
@@ -123,7 +125,7 @@ func (t *Task) Update(replicas []Replica) {
 	for _, tr := range t.tracks() {
 		if r, ok := byTP[tr.spec.Source]; ok {
 			tr.mu.Lock()
-			tr.spec.Demands = r.Demands
+			tr.spec.Demands, tr.limit = r.Demands, r.Demands.MaxMessageBytes
 			tr.mu.Unlock()
 		}
 	}
@@ -158,7 +160,8 @@ func (t *Task) routeSourceLocked(tr *Track) bool {
 		return false
 	}
 	if id.Known() && tr.spec.SourceID.Known() && id != tr.spec.SourceID {
-		tr.parkLocked(fmt.Sprintf("topic %s was deleted and made again on the source (id %s, was %s)", tr.spec.Source.Topic, id, tr.spec.SourceID))
+		tr.parkLostLocked(losses.SourceRecreated, tr.position, max(tr.position, tr.stats.end),
+			fmt.Sprintf("topic %s was deleted and made again on the source (id %s, was %s)", tr.spec.Source.Topic, id, tr.spec.SourceID))
 		return true
 	}
 	if tr.preferred != kafka.NoNode {
@@ -244,17 +247,5 @@ func (t *Task) noteState(tr *Track, s TrackState, reason string) {
 		t.log.Debug("partition waits", append(attrs, "reason", reason)...)
 	case TrackRunning:
 		t.log.Debug("partition runs", attrs...)
-	}
-}
-
-// noteLoss reports a loss of a track.
-func (t *Task) noteLoss(tr *Track, loss Loss) { t.NoteLoss(tr.spec.Source, loss) }
-
-// NoteLoss logs and reports records that will not be copied.
-func (t *Task) NoteLoss(tp kafka.TopicPartition, loss Loss) {
-	t.log.Error("records will not be copied", "topic", tp.Topic, "partition", tp.Partition,
-		"from", int64(loss.From), "to", int64(loss.To), "records", loss.Records, "reason", loss.Reason)
-	if t.onLoss != nil {
-		t.onLoss(tp, loss)
 	}
 }

@@ -2,15 +2,18 @@ package replicate
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/recordbatch"
 )
@@ -27,17 +30,17 @@ type rig struct {
 	source, target *model
 	budget         *Budget
 	task           *Task
-	losses         []Loss
+	ledger         *memoryLedger
 }
 
 func newRig(seed uint64, fault float64, partitions int32) *rig {
-	r := &rig{source: newModel(seed, fault, 2), target: newModel(seed+1, fault, 3), budget: NewBudget(1 << 20)}
+	r := &rig{ledger: &memoryLedger{}, source: newModel(seed, fault, 2), target: newModel(seed+1, fault, 3), budget: NewBudget(1 << 20)}
 	r.source.create("orders", partitions)
 	r.target.create("A.orders", partitions)
 	r.target.create(positionsTopic, 4)
 	r.task = New(Deps{
 		Source: r.source, Target: r.target, Budget: r.budget, Log: slog.New(slog.DiscardHandler),
-		OnLoss: func(_ kafka.TopicPartition, l Loss) { r.losses = append(r.losses, l) },
+		Ledger: r.ledger,
 	}, Options{
 		Flow: mirror.FlowID{Source: "A", Target: "B"}, FetchMaxBytes: 64 << 10, PartitionMaxBytes: 4 << 10,
 		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 16 << 10, RequestTimeout: time.Second,
@@ -50,6 +53,23 @@ func (r *rig) open(lane int32, pid kafka.ProducerID, ended func(string, bool)) *
 	return r.task.OpenLane(LaneSpec{
 		Index: lane, Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic, Partition: lane}, Ended: ended,
 	})
+}
+
+// memoryLedger keeps entries, and fails the first write: a track must wait.
+type memoryLedger struct {
+	mu      sync.Mutex
+	tries   int
+	entries []losses.Entry
+}
+
+func (m *memoryLedger) Write(_ context.Context, e losses.Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tries++; m.tries == 1 {
+		return errors.New("ledger: not enough replicas")
+	}
+	m.entries = append(m.entries, e)
+	return nil
 }
 
 func spec(p int32) TrackSpec {
@@ -142,8 +162,8 @@ func simulate(t *testing.T, seed uint64) {
 	if used := r.budget.Used(); used != 0 {
 		t.Fatalf("%d bytes of the budget were never given back", used)
 	}
-	if len(r.losses) > 0 {
-		t.Fatalf("losses without a loss: %v", r.losses)
+	if len(r.ledger.entries) > 0 {
+		t.Fatalf("losses without a loss: %v", r.ledger.entries)
 	}
 }
 
@@ -285,8 +305,8 @@ func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
 					}
 					return
 				}
-				if track.Skipped != 1 || !slices.Equal(got, []string{"a", "c", "record 7"}) || len(r.losses) != 1 || r.losses[0].From != 1 || r.losses[0].To != 2 {
-					t.Errorf("skipped %d, losses %v, target %q", track.Skipped, r.losses, got)
+				if track.Skipped != 1 || !slices.Equal(got, []string{"a", "c", "record 7"}) || len(r.ledger.entries) != 1 || r.ledger.entries[0].From != 1 || r.ledger.entries[0].To != 2 {
+					t.Errorf("skipped %d, losses %v, target %q", track.Skipped, r.ledger.entries, got)
 				}
 			})
 		})
@@ -304,15 +324,11 @@ func TestRetentionOvertakingIsALoss(t *testing.T) {
 		s.Next = 20
 		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
 		l.Start([]TrackSpec{s})
-		l.set.Lock()
-		tr := l.set.tracks[s.Source]
-		l.set.Unlock()
-		tr.fetchFailed(&kafka.FetchedPartition{TopicPartition: s.Source, Code: kafka.CodeOffsetOutOfRange, Leader: kafka.LeaderHint{Node: kafka.NoNode}})
 		waitUntil(t, "copied behind the hole", func() bool { return r.task.Snapshot()[0].Position == 55 })
 		_ = l.Close(t.Context())
 		r.task.Close()
-		if len(r.losses) > 0 && (r.losses[0].From != 20 || r.losses[0].To != 50) {
-			t.Errorf("losses %v", r.losses)
+		if len(r.ledger.entries) != 1 || r.ledger.entries[0].From != 20 || r.ledger.entries[0].To != 50 || r.ledger.entries[0].Kind != losses.Overtaken {
+			t.Errorf("losses %v", r.ledger.entries)
 		}
 	})
 }

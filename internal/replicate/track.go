@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/offsets"
 	"heliograph/internal/recordbatch"
@@ -74,7 +75,8 @@ type Track struct {
 	reason    string
 	since     time.Time
 	tries     int
-	corrupted int // fetches of one offset that failed their checksum
+	lost      []loss // to be written to the ledger
+	corrupted int    // fetches of one offset that failed their checksum
 	announced bool
 	pacer     *offsets.SyncPacer
 	stats     trackStats
@@ -90,6 +92,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	}
 	tr.outlet.tp, tr.outlet.topic = spec.Target, spec.TargetID
 	tr.outlet.owner = tr
+	tr.outlet.merger, tr.outlet.limit = &t.merger, spec.Demands.MaxMessageBytes
 	tr.outlet.app.producer = l.producer
 	tr.outlet.app.transactional, tr.outlet.txnID = l.transactional(), l.outlet.txnID
 	tr.outlet.held = true
@@ -149,10 +152,12 @@ func (tr *Track) checkPlace(e *Entry) {
 		}
 		tr.stats.foreign += n
 		if tr.task.opts.ParkForeign {
-			tr.parkLocked(fmt.Sprintf("somebody else wrote %d offsets to %s from offset %d on: copying on would append to them", n, tr.tp, tr.write))
+			tr.parkLostLocked(losses.ForeignWriter, e.Next, e.Next,
+				fmt.Sprintf("somebody else wrote %d offsets to %s from offset %d on: copying on would append to them", n, tr.tp, tr.write))
 		}
 	case e.base < tr.write:
-		tr.parkLocked(fmt.Sprintf("the target partition %s was truncated or made again: it took our batch at offset %d, where %d was expected", tr.tp, e.base, tr.write))
+		tr.parkLostLocked(losses.TargetTruncated, e.From, e.From,
+			fmt.Sprintf("the target partition %s was truncated or made again: it took our batch at offset %d, where %d was expected", tr.tp, e.base, tr.write))
 	}
 }
 
@@ -216,10 +221,38 @@ func (tr *Track) onHalted(f failure) {
 		// target's tail can tell what it stored; the lane is taken over anew.
 		tr.waitLocked("the target lost track of our writes: " + f.text())
 		tr.lane.reopen(f.text())
+	case tr.unsureLocked():
+		// Sending again could store the batch twice. Only the target's tail tells.
+		tr.waitLocked("target: " + f.text())
+		tr.lane.reopen("the answer for a batch of old records was lost: " + f.text())
 	default:
 		tr.waitLocked("target: " + f.text())
 		tr.task.steward.watch(tr, ailTarget)
 	}
+}
+
+// oldAfter is half of the default producer.id.expiration.ms: records older than
+// that may be forgotten by their partition's leader while we write, and with
+// them the producer's sequences (ProducerStateManager.isProducerExpired).
+const oldAfter = 12 * time.Hour
+
+// oldLocked reports whether a batch's duplicate protection may expire.
+func (tr *Track) oldLocked(maxTimestamp int64, now time.Time) bool {
+	return !tr.spec.Demands.LogAppendTime && !tr.app.transactional && maxTimestamp < now.Add(-oldAfter).UnixMilli()
+}
+
+// unsureLocked reports whether a batch of old records may or may not have been
+// stored. An answer with a code that precedes the append is no doubt.
+func (tr *Track) unsureLocked() bool {
+	_, e := tr.app.firstFailed()
+	if e == nil || !e.old {
+		return false
+	}
+	switch e.failure.code {
+	case kafka.CodeNone, kafka.CodeRequestTimedOut, kafka.CodeNotEnoughReplicasAfterAppend, kafka.CodeUnknownServerError:
+		return true
+	}
+	return false
 }
 
 // shedLocked lets go of what was fetched but never sent, and copies what was,
@@ -239,6 +272,9 @@ func (tr *Track) shedLocked() {
 func (tr *Track) setLocked(s TrackState, reason string) {
 	if tr.state == TrackParked && s != TrackParked {
 		return // only a person ends it
+	}
+	if s == TrackRunning && tr.losing() {
+		return // the ledger comes first
 	}
 	if tr.state != s || tr.reason != reason {
 		if tr.state != s {

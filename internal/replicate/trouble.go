@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 )
 
@@ -67,7 +68,7 @@ func (tr *Track) truncated(p *kafka.FetchedPartition) {
 	if tr.closed || tr.state != TrackRunning {
 		return
 	}
-	tr.parkLocked(fmt.Sprintf(
+	tr.parkLostLocked(losses.SourceTruncated, mirror.UpstreamOffset(p.DivergingEnd), tr.next, fmt.Sprintf(
 		"the source log was truncated: it ends at offset %d of epoch %d, offset %d was copied already (unclean leader election, or a rebuilt source)",
 		p.DivergingEnd, p.DivergingEpoch, tr.next))
 }
@@ -88,23 +89,33 @@ func (tr *Track) outOfRange(start, end kafka.PartitionOffset) {
 	switch {
 	case tr.next < first:
 		from := tr.next
-		tr.task.noteLoss(tr, Loss{
-			From: from, To: first, Records: int64(first - from),
-			Reason: "retention at the source removed the records before they were copied",
-		})
-		tr.stats.skipped += int64(first - from)
-		tr.next = first
-		if last := tr.app.tail(); last != nil {
-			last.Next = first
-		} else {
-			tr.position, tr.dirty = first, true
+		reason := "retention at the source removed the records before they were copied"
+		if tr.task.opts.ParkOvertaken {
+			tr.parkLostLocked(losses.Overtaken, from, first, reason)
+			return
 		}
-		tr.runLocked()
+		tr.loseLocked(losses.Overtaken, from, first, int64(first-from), reason, func() {
+			tr.stats.skipped += int64(first - from)
+			tr.next = first
+			tr.moveLocked(first)
+			tr.runLocked()
+		})
 	case tr.next > mirror.UpstreamOffset(end.Offset):
-		tr.parkLocked(fmt.Sprintf(
+		tr.parkLostLocked(losses.SourceTruncated, mirror.UpstreamOffset(end.Offset), tr.next, fmt.Sprintf(
 			"the source log ends at offset %d, before the position %d: it was truncated, or the topic was deleted and made again",
 			end.Offset, tr.next))
 	default:
 		tr.runLocked()
 	}
+}
+
+// moveLocked moves the position over source offsets that have nothing to copy:
+// behind what is queued, or at once.
+func (tr *Track) moveLocked(next mirror.UpstreamOffset) {
+	if last := tr.app.tail(); last != nil {
+		last.Next = next
+		return
+	}
+	tr.position = next
+	tr.dirty = true
 }
