@@ -191,7 +191,7 @@ func dumpGolden(ctx context.Context, clusters map[string]*kafkatest.Cluster, ver
 				}
 				line := fmt.Sprintf("%s %s %d %x %s", from.cluster, from.topic, partition, key, hex.EncodeToString(value))
 				if strings.HasPrefix(from.topic, "mm2-offsets.") {
-					line = fmt.Sprintf("# %s %s\n%s", strings.ReplaceAll(key, "\t", "?"), value, line)
+					line = fmt.Sprintf("# %s %s\n%s", key, value, line)
 				}
 				some = append(some, line)
 			}
