@@ -230,11 +230,10 @@ func TestTheClientIDIsOnePerFlowBehindTheUsersOwn(t *testing.T) {
 
 func TestWhatIsAskedForAndNotDoneIsNamed(t *testing.T) {
 	dep := deployment(t,
-		"B.exactly.once.source.support = enabled", "A.consumer.isolation.level = read_committed",
-		"B.producer.compression.type = zstd", "A.consumer.reconnect.backoff.ms = 500",
+		"A.consumer.fetch.min.bytes = 100000", "A.consumer.reconnect.backoff.ms = 500",
 		"A.admin.security.protocol = SSL")
 	got := strings.Join(Unapplied(&dep.Flows[0]), "\n")
-	for _, want := range []string{"exactly.once.source.support", "compression.type = zstd", "reconnect.backoff.ms of A", "source.admin has a connection of its own"} {
+	for _, want := range []string{"fetch.min.bytes", "reconnect.backoff.ms of A", "source.admin has a connection of its own"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not named in:\n%s", want, got)
 		}

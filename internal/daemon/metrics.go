@@ -72,9 +72,9 @@ func partitionDesc(name, help string) *prometheus.Desc {
 
 // descs describes the series under our own names.
 type descs struct {
-	flowState, flowTopics, flowLanes, flowPartitions, flowThrottled, flowHeartbeat, jobRun, jobOK, groupSynced *prometheus.Desc
-	records, bytes, batches, rewritten, dropped, skipped, lagRecords, lagSeconds, syncs                        *prometheus.Desc
-	memoryUsed, memoryLimit, connections, logins, throttle                                                     *prometheus.Desc
+	flowState, flowTopics, flowLanes, flowPartitions, flowThrottled, flowHeartbeat, flowLosses, flowLost, jobRun, jobOK, groupSynced *prometheus.Desc
+	records, bytes, batches, rewritten, dropped, skipped, lagRecords, lagSeconds, syncs, foreign                                     *prometheus.Desc
+	memoryUsed, memoryLimit, connections, logins, throttle                                                                           *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -88,7 +88,10 @@ func newDescs() descs {
 		flowThrottled: flowDesc("throttled_seconds_total", "How long broker quotas made the flow wait."),
 		flowHeartbeat: flowDesc("heartbeat_timestamp_seconds",
 			"When the pair's last heartbeat was written, Unix time. Worry when it stands still."),
-		jobRun: flowDesc("job_last_run_timestamp_seconds", "When the job last ran, Unix time.", "job"),
+		flowLosses: flowDesc("losses_total",
+			"Entries this process wrote to the loss ledger. Worry about any increase: an entry names what and why."),
+		flowLost: flowDesc("lost_records_total", "Source records that those entries give up."),
+		jobRun:   flowDesc("job_last_run_timestamp_seconds", "When the job last ran, Unix time.", "job"),
 		jobOK: flowDesc("job_ok",
 			"1 if the job's last run went well, else 0. Worry when it stays 0: the log has the reason.", "job"),
 		groupSynced: flowDesc("group_synced_partitions",
@@ -105,6 +108,8 @@ func newDescs() descs {
 		lagSeconds: partitionDesc("lag_seconds",
 			"Age of the oldest record that the target does not have; 0 without lag. This is the loss if the source burns now."),
 		syncs: partitionDesc("offset_syncs_total", "Offset syncs published."),
+		foreign: partitionDesc("foreign_offsets_total",
+			"Target offsets that others wrote between ours. Worry where nobody else should write."),
 		memoryUsed: desc("heliograph_memory_used_bytes",
 			"Record data held in memory. At the limit, reading waits for the target."),
 		memoryLimit: desc("heliograph_memory_limit_bytes", "Bound of the record data held in memory."),
@@ -137,6 +142,8 @@ func (m *metrics) collectFlow(out chan<- prometheus.Metric, s *flow.Status) {
 	out <- gauge(m.descs.flowTopics, float64(s.Topics), id...)
 	out <- gauge(m.descs.flowLanes, float64(s.Lanes), id...)
 	out <- counter(m.descs.flowThrottled, s.ThrottledFor.Seconds(), id...)
+	out <- counter(m.descs.flowLosses, float64(s.Losses), id...)
+	out <- counter(m.descs.flowLost, float64(s.LostRecords), id...)
 	if !s.HeartbeatAt.IsZero() {
 		out <- gauge(m.descs.flowHeartbeat, unix(s.HeartbeatAt), id...)
 	}
@@ -168,6 +175,7 @@ func (m *metrics) collectPartition(out chan<- prometheus.Metric, flowID []string
 	out <- counter(m.descs.dropped, float64(p.Dropped), labels...)
 	out <- counter(m.descs.skipped, float64(p.SkippedRecords), labels...)
 	out <- counter(m.descs.syncs, float64(p.OffsetSyncs), labels...)
+	out <- counter(m.descs.foreign, float64(p.ForeignOffsets), labels...)
 	out <- gauge(m.descs.lagRecords, float64(p.LagRecords), labels...)
 	out <- gauge(m.descs.lagSeconds, p.LagSeconds, labels...)
 }

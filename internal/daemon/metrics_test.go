@@ -23,7 +23,7 @@ func exampleStatus() flow.Status {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return flow.Status{
 		ID: mirror.FlowID{Source: "A", Target: "B"}, State: flow.Degraded, Lanes: 25, Topics: 1,
-		HeartbeatAt: at, ThrottledFor: 1500 * time.Millisecond,
+		HeartbeatAt: at, ThrottledFor: 1500 * time.Millisecond, Losses: 2, LostRecords: 40,
 		Jobs: []flow.JobStatus{
 			{Name: "refresh topics", LastRun: at},
 			{Name: "sync acls", LastRun: at, Err: "CLUSTER_AUTHORIZATION_FAILED"},
@@ -33,7 +33,7 @@ func exampleStatus() flow.Status {
 		Partitions: []flow.PartitionStatus{
 			{
 				Source: kafka.TopicPartition{Topic: "orders"}, Target: kafka.TopicPartition{Topic: "A.orders"}, State: "running",
-				Records: 1000, Bytes: 65536, Batches: 10, Rewritten: 2, Dropped: 1, SkippedRecords: 3, OffsetSyncs: 7,
+				Records: 1000, Bytes: 65536, Batches: 10, Rewritten: 2, Dropped: 1, SkippedRecords: 3, OffsetSyncs: 7, ForeignOffsets: 11,
 				LagRecords: 5, LagSeconds: 0.25, LastAckedAt: at,
 				LatencyMillis: 4, LatencyMin: 1, LatencyMax: 9, LatencyAvg: 3.5,
 				RecordAgeMillis: 3, RecordAgeMin: 1, RecordAgeMax: 8, RecordAgeAvg: 2.5,
