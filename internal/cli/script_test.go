@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,12 +14,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -45,11 +48,13 @@ const patience = 30 * time.Second
 //	code N PROGRAM ARG ...   run, and fail unless the exit code is N
 //	cluster NAME [BROKERS]   start an embedded cluster; $NAME is its first broker, $NAMEx its second
 //	expand FILE              replace $NAME in a file by the variable's value
-//	topic NAME TOPIC PARTITIONS [RECORDS]
+//	topic NAME TOPIC PARTITIONS [RECORDS]   create, if it is not there, and write
+//	down NAME                end the cluster
 //	contents NAME FILE       write every topic with its end offsets to a file
 //	count NAME TOPIC RECORDS fail unless a topic holds exactly so many records
 //	await NAME TOPIC RECORDS wait until a topic holds so many
 //	start NAME PROGRAM ...   run beside the script, with output in NAME.out and NAME.err
+//	signal NAME SIGNAL       send a signal
 //	halt NAME SIGNAL N       send the signal, and fail unless the exit code is N
 //	awaitcode URL CODE       wait until an address answers with a status
 //	awaitanswer URL REGEXP   wait until an answer's body matches
@@ -61,7 +66,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TMPDIR", env.WorkDir)
-			env.Values[processesKey{}] = map[string]*process{}
+			env.Values[stateKey{}] = &scriptState{processes: map[string]*process{}, clusters: map[string]func(){}}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -73,6 +78,8 @@ func TestScripts(t *testing.T) {
 			"code":        scriptCode,
 			"contents":    scriptContents,
 			"count":       scriptCount,
+			"down":        scriptDown,
+			"signal":      scriptSignal,
 			"expand":      scriptExpand,
 			"freeport":    scriptFreePort,
 			"get":         scriptGet,
@@ -104,11 +111,15 @@ func scriptCluster(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	c, err := kfake.NewCluster(kfake.NumBrokers(brokers), kfake.ClusterID("id-of-"+args[0]))
 	ts.Check(err)
-	ts.Defer(c.Close)
+	end := sync.OnceFunc(c.Close)
+	ts.Defer(end)
+	state(ts).clusters[args[0]] = end
 	for i, address := range c.ListenAddrs() {
 		ts.Setenv(args[0]+strings.Repeat("x", i), address)
 	}
 }
+
+func scriptDown(ts *testscript.TestScript, _ bool, args []string) { state(ts).clusters[args[0]]() }
 
 func scriptClient(ts *testscript.TestScript, name string) (*kgo.Client, context.Context) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(ts.Getenv(name)), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
@@ -123,7 +134,9 @@ func scriptTopic(ts *testscript.TestScript, _ bool, args []string) {
 	partitions, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	_, err = kadm.NewClient(cl).CreateTopic(ctx, int32(partitions), 1, nil, args[1])
-	ts.Check(err)
+	if !errors.Is(err, kerr.TopicAlreadyExists) {
+		ts.Check(err)
+	}
 	if len(args) < 4 {
 		return
 	}
@@ -297,20 +310,29 @@ func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
 		_ = cmd.Wait() // the process's state tells the code
 	}()
 	ts.Defer(func() { _ = cmd.Process.Kill() })
-	running(ts)[name] = p
+	state(ts).processes[name] = p
 }
 
-// running are the script's processes.
-func running(ts *testscript.TestScript) map[string]*process {
-	return ts.Value(processesKey{}).(map[string]*process)
+// scriptState is what one script has started, by name.
+type scriptState struct {
+	processes map[string]*process
+	clusters  map[string]func() // ends the cluster
 }
 
-type processesKey struct{}
+func state(ts *testscript.TestScript) *scriptState { return ts.Value(stateKey{}).(*scriptState) }
+
+type stateKey struct{}
+
+// signals by their names in scripts.
+var signals = map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+
+func scriptSignal(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(state(ts).processes[args[0]].cmd.Process.Signal(signals[args[1]]))
+}
 
 func scriptHalt(ts *testscript.TestScript, _ bool, args []string) {
-	p := running(ts)[args[0]]
-	ts.Check(p.cmd.Process.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}[args[1]]))
-	p.expect(ts, args[0], args[2])
+	scriptSignal(ts, false, args[:2])
+	state(ts).processes[args[0]].expect(ts, args[0], args[2])
 }
 
 // expect waits for the program's end and fails unless its exit code is want.

@@ -226,6 +226,9 @@ func (d *Daemon) wait(ctx context.Context, ended <-chan error) error {
 	stopping := ctx.Done()
 	watch, stopWatch := d.watchTicks()
 	defer stopWatch()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	narrator := newNarrator(d.log)
 	var bound <-chan time.Time
 	var errs []error
 	for open := len(d.slots); open > 0; {
@@ -239,6 +242,8 @@ func (d *Daemon) wait(ctx context.Context, ended <-chan error) error {
 			timer := time.NewTimer(d.opts.StopWithin)
 			defer timer.Stop()
 			bound = timer.C
+		case <-look.C:
+			narrator.look(d.Status())
 		case now := <-watch:
 			d.opts.Watch(now, d.Status())
 		case <-bound:

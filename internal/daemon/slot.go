@@ -119,7 +119,7 @@ func (s *slot) status() flow.Status {
 	s.mu.Unlock()
 	switch {
 	case f != nil:
-		return f.Status()
+		return standing(f.Status())
 	case err != nil:
 		return flow.Status{
 			ID: s.id, State: flow.Failed, Since: since,
