@@ -24,6 +24,9 @@ const (
 	Stopped  State = "stopped"
 )
 
+// waitsLong is how long a partition may wait before its flow counts as degraded.
+const waitsLong = 30 * time.Second
+
 // Status is a flow at one moment. It is a value: reading it costs the flow
 // nothing afterwards.
 type Status struct {
@@ -55,6 +58,7 @@ type PartitionStatus struct {
 	Lane    int32
 	State   string // "waiting", "running", "parked"
 	Reason  string // why it waits or is parked
+	Since   time.Time
 	Next    mirror.UpstreamOffset
 	Written mirror.DownstreamOffset // next target offset we expect to write
 	// SourceEnd is the source's high watermark at the last fetch, SourceStart its log start.
@@ -122,6 +126,16 @@ func (s *Status) Parked() int {
 	return n
 }
 
+// first is the first partition that is so, or nil.
+func (s *Status) first(so func(*PartitionStatus) bool) *PartitionStatus {
+	for i := range s.Partitions {
+		if so(&s.Partitions[i]) {
+			return &s.Partitions[i]
+		}
+	}
+	return nil
+}
+
 // Status tells how the flow is now.
 func (f *Flow) Status() Status {
 	f.mu.Lock()
@@ -174,7 +188,12 @@ func (f *Flow) health(s *Status, p parts) (State, string) {
 		return Waiting, "lane group: " + p.groupErr.Error()
 	}
 	if n := s.Parked(); n > 0 {
-		return Degraded, fmt.Sprintf("%d of %d partitions are parked", n, len(s.Partitions))
+		first := s.first(func(p *PartitionStatus) bool { return p.State == "parked" })
+		return Degraded, fmt.Sprintf("%d of %d partitions are parked, first %s: %s", n, len(s.Partitions), first.Source, first.Reason)
+	}
+	stuck := func(p *PartitionStatus) bool { return p.State == "waiting" && time.Since(p.Since) > waitsLong }
+	if first := s.first(stuck); first != nil {
+		return Degraded, fmt.Sprintf("partition %s waits: %s", first.Source, first.Reason)
 	}
 	for _, t := range p.topics.Report().Topics {
 		if t.State == syncer.TopicParked {
@@ -186,7 +205,7 @@ func (f *Flow) health(s *Status, p parts) (State, string) {
 
 func partitionStatus(t replicate.TrackStatus) PartitionStatus {
 	return PartitionStatus{
-		Source: t.Source, Target: t.Target, Lane: t.Lane, State: string(t.State), Reason: t.Reason,
+		Source: t.Source, Target: t.Target, Lane: t.Lane, State: string(t.State), Reason: t.Reason, Since: t.Since,
 		Next: t.Position, Written: t.Write, SourceEnd: t.End, SourceStart: t.Start,
 		LagRecords: t.LagRecords, LagSeconds: t.LagSeconds,
 		Records: t.Records, Bytes: t.Bytes, Batches: t.Batches, Rewritten: t.Rewritten, Dropped: t.Dropped,

@@ -18,9 +18,10 @@ const corruptTries = 3
 func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if tr.closed || tr.asked != tr.next || tr.state != TrackRunning {
+	if tr.closed || tr.asked != tr.next || !tr.readsLocked() {
 		return // the answer to a question that no longer stands
 	}
+	tr.allowedLocked()
 	tr.asked, tr.tries = -1, 0
 	tr.stats.seen(p)
 	tr.aborts.Reset(p.Aborted)

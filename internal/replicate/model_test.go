@@ -32,6 +32,7 @@ type modelPartition struct {
 	epoch     kafka.LeaderEpoch
 	batches   [][]byte // base offsets set
 	end       int64
+	denied    bool // nobody may read it
 	producers map[int64]*modelProducer
 	refuse    func(batch []byte) kafka.Code // a rule of the topic
 }
@@ -227,6 +228,11 @@ func (f *modelFetcher) once(room int) (*kafka.Fetched, error) {
 		}
 		if p.leader != f.node || f.m.fails() {
 			part.Code = kafka.CodeNotLeaderOrFollower
+			answer.Partitions = append(answer.Partitions, part)
+			continue
+		}
+		if p.denied {
+			part.Code = kafka.CodeTopicAuthorizationFailed
 			answer.Partitions = append(answer.Partitions, part)
 			continue
 		}

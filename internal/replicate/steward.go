@@ -118,7 +118,12 @@ func (w *steward) visitSource(ctx context.Context, sick []*Track) {
 	for _, tr := range sick {
 		tr.mu.Lock()
 		switch {
-		case tr.closed || tr.state == TrackParked:
+		case tr.closed || tr.state == TrackParked && !tr.denied:
+		case tr.denied && (err != nil || !w.task.routeSourceLocked(tr)):
+			w.watch(tr, ailDenied)
+		case tr.denied:
+			tr.probing = true
+			tr.from.touch(tr)
 		case err != nil:
 			tr.waitLocked("source: " + err.Error())
 			w.watch(tr, ailSource)

@@ -181,9 +181,10 @@ func (t *Task) routeSourceLocked(tr *Track) bool {
 func (t *Task) prefer(tr *Track, node int32) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if tr.closed || tr.state != TrackRunning {
+	if tr.closed || !tr.readsLocked() {
 		return
 	}
+	tr.allowedLocked()
 	tr.preferred = node
 	t.routeSourceLocked(tr)
 	time.AfterFunc(preferredFor, func() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -330,5 +331,48 @@ func TestRetentionOvertakingIsALoss(t *testing.T) {
 		if len(r.ledger.entries) != 1 || r.ledger.entries[0].From != 20 || r.ledger.entries[0].To != 50 || r.ledger.entries[0].Kind != losses.Overtaken {
 			t.Errorf("losses %v", r.ledger.entries)
 		}
+	})
+}
+
+// TestDeniedPartitionParksUntilItMayBeRead: others run meanwhile, and trying
+// again does not make the state flap.
+func TestDeniedPartitionParksUntilItMayBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 2)
+		for p := range int32(2) {
+			r.source.appendRaw(spec(p).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		}
+		deny := func(denied bool) {
+			r.source.mu.Lock()
+			defer r.source.mu.Unlock()
+			r.source.parts[spec(0).Source].denied = denied
+		}
+		deny(true)
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		l.Start([]TrackSpec{spec(0), spec(1)})
+		status := func(p int32) TrackStatus {
+			for _, s := range r.task.Snapshot() {
+				if s.Source == spec(p).Source {
+					return s
+				}
+			}
+			return TrackStatus{}
+		}
+		waitUntil(t, "the other partition is copied", func() bool { return status(1).Records == 3 })
+		waitUntil(t, "parked", func() bool { return status(0).State == TrackParked })
+		parked := status(0)
+		if !strings.Contains(parked.Reason, "grant READ on topic orders") {
+			t.Errorf("the reason is %q", parked.Reason)
+		}
+		time.Sleep(5 * deniedPause)
+		if now := status(0); now.State != TrackParked || !now.Since.Equal(parked.Since) {
+			t.Errorf("after some tries: %s since %s, was parked since %s", now.State, now.Since, parked.Since)
+		}
+		deny(false)
+		waitUntil(t, "copied", func() bool { return status(0).Records == 3 && status(0).State == TrackRunning })
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.task.Close()
 	})
 }

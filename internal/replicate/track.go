@@ -40,7 +40,9 @@ type TrackState string
 const (
 	TrackRunning TrackState = "running"
 	TrackWaiting TrackState = "waiting" // heals by itself, for a named reason
-	TrackParked  TrackState = "parked"  // needs a person, for a named reason
+	// TrackParked needs a person, for a named reason. For want of a right to read
+	// it ends by itself once the right is there.
+	TrackParked TrackState = "parked"
 )
 
 // Track is one source partition of the flow on its way. Its outlet's lock
@@ -71,15 +73,18 @@ type Track struct {
 	open    []openRun
 	dirty   bool // position moved since it was last written
 
-	state     TrackState
-	reason    string
-	since     time.Time
-	tries     int
-	lost      []loss // to be written to the ledger
-	corrupted int    // fetches of one offset that failed their checksum
-	announced bool
-	pacer     *offsets.SyncPacer
-	stats     trackStats
+	state  TrackState
+	reason string
+	// denied: parked for want of a right to read, which is tried again now and
+	// then. probing: the next fetch tries it.
+	denied, probing bool
+	since           time.Time
+	tries           int
+	lost            []loss // to be written to the ledger
+	corrupted       int    // fetches of one offset that failed their checksum
+	announced       bool
+	pacer           *offsets.SyncPacer
+	stats           trackStats
 }
 
 func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
@@ -104,7 +109,7 @@ func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.full = tr.app.queued >= int(tr.task.opts.PartitionMaxBytes)
-	if tr.closed || tr.state != TrackRunning || tr.full || tr.app.phase != flowing {
+	if tr.closed || !tr.readsLocked() || tr.full || tr.app.phase != flowing {
 		tr.asked = -1
 		return kafka.FetchPartition{}, false
 	}
@@ -270,7 +275,7 @@ func (tr *Track) shedLocked() {
 }
 
 func (tr *Track) setLocked(s TrackState, reason string) {
-	if tr.state == TrackParked && s != TrackParked {
+	if tr.state == TrackParked && s != TrackParked && !tr.denied {
 		return // only a person ends it
 	}
 	if s == TrackRunning && tr.losing() {
@@ -283,8 +288,27 @@ func (tr *Track) setLocked(s TrackState, reason string) {
 		tr.task.noteState(tr, s, reason)
 		tr.state, tr.reason = s, reason
 	}
+	tr.denied, tr.probing = false, false
 	if tr.from != nil {
 		tr.from.touch(tr)
+	}
+}
+
+// readsLocked reports whether the source is asked for the track's records.
+func (tr *Track) readsLocked() bool { return tr.state == TrackRunning || tr.probing }
+
+// denyLocked parks a track that may not be read. It goes on by itself once it may.
+func (tr *Track) denyLocked(reason string) {
+	tr.setLocked(TrackParked, reason)
+	tr.denied = true
+	tr.task.steward.watch(tr, ailDenied)
+}
+
+// allowedLocked notes that the source lets the track read again.
+func (tr *Track) allowedLocked() {
+	if tr.denied {
+		tr.task.log.Info("partition may be read", "topic", tr.spec.Source.Topic, "partition", tr.spec.Source.Partition)
+		tr.runLocked()
 	}
 }
 

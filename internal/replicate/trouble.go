@@ -22,7 +22,7 @@ func jitter(d time.Duration) time.Duration {
 func (tr *Track) sourceTrouble(reason string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if tr.closed || tr.state == TrackParked {
+	if tr.closed || tr.state == TrackParked && !tr.probing {
 		return
 	}
 	tr.waitLocked(reason)
@@ -36,7 +36,7 @@ func (tr *Track) fetchFailed(p *kafka.FetchedPartition) {
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if tr.closed || tr.state != TrackRunning {
+	if tr.closed || !tr.readsLocked() {
 		return
 	}
 	switch p.Code {
@@ -50,8 +50,7 @@ func (tr *Track) fetchFailed(p *kafka.FetchedPartition) {
 		tr.waitLocked("source: the wanted offset is not in the log")
 		tr.task.steward.watch(tr, ailRange)
 	case kafka.CodeTopicAuthorizationFailed:
-		tr.waitLocked(fmt.Sprintf("source: %s: grant READ on topic %s", p.Code, tr.spec.Source.Topic))
-		tr.task.steward.watch(tr, ailDenied)
+		tr.denyLocked(fmt.Sprintf("source: %s: grant READ on topic %s", p.Code, tr.spec.Source.Topic))
 	case kafka.CodeCorruptMessage:
 		tr.corruptLocked(p.Code)
 	default:
@@ -65,9 +64,10 @@ func (tr *Track) fetchFailed(p *kafka.FetchedPartition) {
 func (tr *Track) truncated(p *kafka.FetchedPartition) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if tr.closed || tr.state != TrackRunning {
+	if tr.closed || !tr.readsLocked() {
 		return
 	}
+	tr.allowedLocked()
 	tr.parkLostLocked(losses.SourceTruncated, mirror.UpstreamOffset(p.DivergingEnd), tr.next, fmt.Sprintf(
 		"the source log was truncated: it ends at offset %d of epoch %d, offset %d was copied already (unclean leader election, or a rebuilt source)",
 		p.DivergingEnd, p.DivergingEpoch, tr.next))
