@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"heliograph/internal/kafka"
@@ -19,7 +21,9 @@ type Options struct {
 	Flow            mirror.FlowID
 	GroupID         string
 	PositionsTopic  string
-	Lanes           int32 // partitions of the position topic, as it is
+	Lanes           int32  // partitions of the position topic, as it is
+	RunsTopic       string // the offset map
+	RunsPartitions  int32
 	SourceClusterID string
 	TargetClusterID string
 	Isolation       kafka.Isolation
@@ -245,4 +249,27 @@ func (k *Keeper) bounds(ctx context.Context, replicas []Replica) (map[kafka.Topi
 		targets[r.Source] = plan.TargetLog{Start: mirror.DownstreamOffset(ts[r.Target].Offset), End: mirror.DownstreamOffset(te[r.Target].Offset)}
 	}
 	return sources, targets, failed
+}
+
+// learnLeaders has both clients know the partitions' leaders, so that tracks
+// start without waiting. What fails here is met again, with its reason, by the
+// tracks themselves.
+func (k *Keeper) learnLeaders(ctx context.Context, replicas []Replica) {
+	source, target := map[string]bool{}, map[string]bool{}
+	for _, r := range replicas {
+		if _, _, _, ok := k.source.Leader(r.Source); !ok {
+			source[r.Source.Topic] = true
+		}
+		if _, _, _, ok := k.target.Leader(r.Target); !ok {
+			target[r.Target.Topic] = true
+		}
+	}
+	for _, side := range []struct {
+		c      Cluster
+		topics map[string]bool
+	}{{k.source, source}, {k.target, target}} {
+		if len(side.topics) > 0 {
+			_ = side.c.RefreshMetadata(ctx, slices.Collect(maps.Keys(side.topics))...)
+		}
+	}
 }

@@ -41,6 +41,7 @@ type ownedLane struct {
 	id      identity
 	lane    *replicate.Lane // nil until the lane has partitions
 	stored  positions
+	chunks  storedRuns
 	running map[kafka.TopicPartition]Replica // tracks handed to the lane, or on their way
 	scans   sync.WaitGroup
 	slots   chan struct{}
@@ -184,9 +185,9 @@ func (o *ownedLane) open(ctx context.Context) error {
 	}
 	if id.fence == FenceMarker {
 		// The last owner's positions may still arrive in our lane: close it too.
-		tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
+		books := []kafka.TopicPartition{{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}, o.keeper.runsPartition(o.index)}
 		if o.unclean() {
-			if _, err := o.keeper.mark(ctx, id, []kafka.TopicPartition{tp}); err != nil {
+			if _, err := o.keeper.mark(ctx, id, books); err != nil {
 				return err
 			}
 			if o.stored, err = o.keeper.readPositions(ctx, o.keeper.allLanes()); err != nil {
@@ -194,10 +195,14 @@ func (o *ownedLane) open(ctx context.Context) error {
 			}
 		}
 	}
+	if o.chunks, err = o.keeper.readRuns(ctx, o.index); err != nil {
+		return err
+	}
 	o.keeper.noteFence(o.index, id.fence)
 	spec := replicate.LaneSpec{
 		Index: o.index, Producer: id.producer,
 		Positions: kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index},
+		Runs:      o.keeper.runsPartition(o.index),
 		Ended: func(reason string, fenced bool) {
 			select {
 			case o.ended <- ending{reason, fenced}:
@@ -233,6 +238,7 @@ type placed struct {
 // can start at once and scans the rest.
 func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 	k := o.keeper
+	k.learnLeaders(ctx, replicas)
 	sources, targets, failed := k.bounds(ctx, replicas)
 	var ready []replicate.TrackSpec
 	var scans []placed
@@ -266,7 +272,7 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 				marks = append(marks, r.Target)
 			}
 		default:
-			ready = append(ready, replicate.TrackSpec{Replica: r.Replica, Next: p.Source, Write: p.Target, Known: in.Stored != nil})
+			ready = append(ready, replicate.TrackSpec{Replica: r.Replica, Next: p.Source, Write: p.Target, Known: in.Stored != nil, Runs: o.runMap(r)})
 		}
 	}
 	o.lane.Start(ready)
@@ -369,6 +375,10 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	switch {
 	case ctx.Err() != nil:
 		return 0
+	case err == nil:
+		spec.Runs = mapFound(o.runMap(s.Replica), f.pairs)
+	}
+	switch {
 	case err != nil:
 		spec.Next, spec.Write = s.p.Source, s.p.Target
 		o.lane.Park(spec, "where the last owner stopped cannot be found: "+err.Error())

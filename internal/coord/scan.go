@@ -27,7 +27,20 @@ type found struct {
 	next    mirror.UpstreamOffset   // first source offset that is not on the target
 	write   mirror.DownstreamOffset // end of the target's log, behind the marker
 	ours    int                     // records of ours behind the position
+	pairs   []pair                  // where they lie on both sides
 	foreign int                     // records of other writers behind the position
+}
+
+// pair is a record's place on both sides.
+type pair struct {
+	up   mirror.UpstreamOffset
+	down mirror.DownstreamOffset
+}
+
+// written are the records that a scan found on the target, as hashes and offsets.
+type written struct {
+	hashes  []uint64
+	offsets []int64
 }
 
 // limit says where the reading of the target ends: at our marker, or, where
@@ -43,24 +56,24 @@ func (l limit) hasMarker() bool { return l.marker.Epoch >= 0 }
 // flow's producers wrote, and walks the source over as many records, comparing
 // each. writers are the producer ids that count as ours; nil counts all.
 func (s *scanner) scan(ctx context.Context, in plan.PlaceInput, p plan.Placement, writers map[int64]bool, to limit) (found, error) {
-	written, out, err := s.readTarget(ctx, in.Target, p, writers, to)
+	target, out, err := s.readTarget(ctx, in.Target, p, writers, to)
 	if err != nil {
 		return found{}, err
 	}
 	out.next = p.Source
-	if len(written) == 0 {
+	if len(target.hashes) == 0 {
 		return out, nil
 	}
 	if !p.Anchored {
-		return s.matchSuffix(ctx, in, p, written, out)
+		return s.matchSuffix(ctx, in, p, target, out)
 	}
-	return s.matchPrefix(ctx, in, p, written, out)
+	return s.matchPrefix(ctx, in, p, target, out)
 }
 
 // readTarget hashes the records behind the placement.
-func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p plan.Placement, writers map[int64]bool, to limit) ([]uint64, found, error) {
+func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p plan.Placement, writers map[int64]bool, to limit) (written, found, error) {
 	out := found{write: p.Target}
-	var written []uint64
+	var target written
 	seen := !to.hasMarker()
 	end := to.end
 	if to.hasMarker() {
@@ -79,20 +92,20 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 			out.foreign += int(b.Count)
 			return true, nil
 		}
-		hashes, err := s.hashes(b, int64(p.Target), nil)
-		written = append(written, hashes...)
+		hashes, err := s.hashes(b, int64(p.Target), &target.offsets)
+		target.hashes = append(target.hashes, hashes...)
 		return true, err
 	})
 	if err == nil && !seen {
 		err = fmt.Errorf("scan %s: the fence's marker is not in the log", tp)
 	}
-	out.ours = len(written)
-	return written, out, err
+	out.ours = len(target.hashes)
+	return target, out, err
 }
 
 // matchPrefix walks the source from the position over the records that were
 // written behind it. A source that was compacted since may lack some of them.
-func (s *scanner) matchPrefix(ctx context.Context, in plan.PlaceInput, p plan.Placement, written []uint64, out found) (found, error) {
+func (s *scanner) matchPrefix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
 	i := 0
 	mismatch := int64(-1)
 	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
@@ -105,30 +118,31 @@ func (s *scanner) matchPrefix(ctx context.Context, in plan.PlaceInput, p plan.Pl
 			return false, err
 		}
 		for j, h := range hashes {
-			if i == len(written) {
+			if i == len(target.hashes) {
 				return false, nil
 			}
-			at := indexFrom(written, i, h)
+			at := indexFrom(target.hashes, i, h)
 			if at < 0 {
 				mismatch = offsets[j]
 				return false, nil
 			}
 			i = at + 1
 			out.next = mirror.UpstreamOffset(offsets[j] + 1)
+			out.pairs = append(out.pairs, pair{mirror.UpstreamOffset(offsets[j]), mirror.DownstreamOffset(target.offsets[at])})
 		}
-		return i < len(written), nil
+		return i < len(target.hashes), nil
 	})
 	if err != nil {
 		return out, err
 	}
-	if mismatch >= 0 && i < len(written) && s.compacted {
+	if mismatch >= 0 && i < len(target.hashes) && s.compacted {
 		// What is left on the target was compacted away at the source. Records
 		// from here on may be written again; the last value of a key stays right.
 		out.next = mirror.UpstreamOffset(mismatch)
 		return out, nil
 	}
-	if mismatch >= 0 && i < len(written) {
-		return out, &mismatchError{tp: in.Source, offset: mismatch, matched: i, written: len(written)}
+	if mismatch >= 0 && i < len(target.hashes) {
+		return out, &mismatchError{tp: in.Source, offset: mismatch, matched: i, written: len(target.hashes)}
 	}
 	return out, nil
 }
@@ -161,7 +175,7 @@ func (e *mismatchError) Error() string {
 // which do not tell where the target stood. Where a run could be mistaken for
 // an earlier one, because records repeat, it claims nothing: copying again is
 // what Java would do, skipping would lose.
-func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, written []uint64, out found) (found, error) {
+func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
 	var source []uint64
 	var offsets []int64
 	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
@@ -170,18 +184,22 @@ func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Pl
 		}
 		hashes, err := s.hashes(b, int64(p.Source), &offsets)
 		source = append(source, hashes...)
-		return len(source) < len(written), err
+		return len(source) < len(target.hashes), err
 	})
 	if err != nil {
 		return out, err
 	}
-	k := longestOverlap(source, written)
+	k := longestOverlap(source, target.hashes)
 	if k == 0 || repeats(source[:k]) {
 		out.ours = 0
 		return out, nil
 	}
 	out.ours = k
 	out.next = mirror.UpstreamOffset(offsets[k-1] + 1)
+	tail := target.offsets[len(target.offsets)-k:]
+	for i := range k {
+		out.pairs = append(out.pairs, pair{mirror.UpstreamOffset(offsets[i]), mirror.DownstreamOffset(tail[i])})
+	}
 	return out, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
 )
@@ -200,8 +201,9 @@ func (f *Flow) books() (onTarget, onSource []syncer.InternalTopic) {
 	}
 	if s.Enabled {
 		positions := syncer.PositionsTopic(s.ID.Source, s.Positions.Partitions, s.Positions.ReplicationFactor)
-		positions.Name = s.Positions.Topic
-		onTarget = append(onTarget, positions)
+		runs := positions
+		positions.Name, runs.Name = s.Positions.Topic, mirror.OffsetRunsTopic(s.ID.Source)
+		onTarget = append(onTarget, positions, runs)
 		if s.Checkpoints.EmitEvery > 0 {
 			onTarget = append(onTarget, syncer.CheckpointsTopic(s.Policy, s.ID.Source, s.Checkpoints.ReplicationFactor))
 		}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"time"
 
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/offsets"
 	"heliograph/internal/plan"
+	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
 )
 
@@ -107,7 +111,7 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true},
-		Translator: tail, TargetPartitions: p.topics.TargetPartitions,
+		Translator: translator{p.task, tail}, TargetPartitions: p.topics.TargetPartitions,
 		Followed: func() { p.emit.Kick() },
 		Emitted: func() {
 			if p.commit != nil {
@@ -134,4 +138,20 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 			p.emit.Kick()
 		}
 	})
+}
+
+// translator answers exactly where the data plane knows, and as MirrorMaker does
+// by offset syncs where it does not: records copied before the map was begun,
+// partitions that another instance copies.
+type translator struct {
+	task *replicate.Task
+	tail *syncer.SyncTail
+}
+
+// Translate tells where on the target a reader goes on.
+func (t translator) Translate(source kafka.TopicPartition, u mirror.UpstreamOffset) offsets.Translation {
+	if exact := t.task.Translate(source, u); exact.Known() {
+		return exact
+	}
+	return t.tail.Translate(source, u)
 }

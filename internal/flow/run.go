@@ -11,6 +11,7 @@ import (
 	"heliograph/internal/cluster"
 	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
 	"heliograph/internal/recordbatch"
 	"heliograph/internal/replicate"
@@ -22,11 +23,15 @@ const jobLane = 0
 
 // replicate runs both planes of an enabled flow until ctx ends.
 func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) error {
-	lanes, err := f.laneCount(ctx)
+	lanes, err := f.partitions(ctx, f.spec.Positions.Topic)
 	if err != nil {
 		return err
 	}
-	p := f.build(source, target, lanes)
+	runs, err := f.partitions(ctx, mirror.OffsetRunsTopic(f.spec.ID.Source))
+	if err != nil {
+		return err
+	}
+	p := f.build(source, target, lanes, runs)
 	f.setParts(*p)
 	f.setState(Running, "")
 
@@ -60,21 +65,21 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 	return err
 }
 
-// laneCount asks how many partitions the position topic has: it may have been
+// partitions asks how many partitions a bookkeeping topic has: it may have been
 // made by MirrorMaker, or with other settings.
-func (f *Flow) laneCount(ctx context.Context) (int32, error) {
+func (f *Flow) partitions(ctx context.Context, topic string) (int32, error) {
 	for {
-		if err := f.target.RefreshMetadata(ctx, f.spec.Positions.Topic); err == nil {
+		if err := f.target.RefreshMetadata(ctx, topic); err == nil {
 			topics, err := f.target.Topics(ctx)
 			if err == nil {
 				for _, t := range topics {
-					if t.Name == f.spec.Positions.Topic && len(t.Partitions) > 0 {
+					if t.Name == topic && len(t.Partitions) > 0 {
 						return int32(len(t.Partitions)), nil //nolint:gosec // Kafka counts partitions in 32 bits
 					}
 				}
 			}
 		}
-		f.setState(Waiting, "the position topic "+f.spec.Positions.Topic+" is not ready")
+		f.setState(Waiting, "the topic "+topic+" is not ready")
 		if !sleep(ctx, 100*time.Millisecond) {
 			return 0, context.Cause(ctx)
 		}
@@ -82,7 +87,7 @@ func (f *Flow) laneCount(ctx context.Context) (int32, error) {
 }
 
 // build makes the flow's parts.
-func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
+func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	p := &parts{}
 	s := f.spec
 	if s.OffsetSyncs.Enabled {
@@ -114,6 +119,7 @@ func (f *Flow) build(source, target kafka.Features, lanes int32) *parts {
 	}
 	p.keeper = coord.NewKeeper(coord.Options{
 		Flow: s.ID, GroupID: s.Positions.GroupID, PositionsTopic: s.Positions.Topic, Lanes: lanes,
+		RunsTopic: mirror.OffsetRunsTopic(s.ID.Source), RunsPartitions: runs,
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: reset, Missing: plan.Choice(s.Positions.Missing), ParkForeign: s.Identity,
 		ExactlyOnce: s.Data.ExactlyOnce,

@@ -75,10 +75,12 @@ type Task struct {
 	requests sync.Pool
 	merger   merger
 
-	mu      sync.Mutex
-	lanes   map[int32]*Lane
-	sources map[int32]*source
-	sinks   map[sinkKey]*sink
+	mu    sync.Mutex
+	lanes map[int32]*Lane
+	// byPartition finds tracks by their source partition.
+	byPartition map[kafka.TopicPartition]*Track
+	sources     map[int32]*source
+	sinks       map[sinkKey]*sink
 }
 
 type sinkKey struct {
@@ -92,7 +94,7 @@ func New(deps Deps, opts Options) *Task {
 	t := &Task{
 		opts: opts, source: deps.Source, target: deps.Target, budget: deps.Budget, brakes: deps.Brakes,
 		syncs: deps.Syncs, log: deps.Log, ledger: deps.Ledger, ctx: ctx, cancel: cancel,
-		lanes: map[int32]*Lane{}, sources: map[int32]*source{}, sinks: map[sinkKey]*sink{},
+		lanes: map[int32]*Lane{}, byPartition: map[kafka.TopicPartition]*Track{}, sources: map[int32]*source{}, sinks: map[sinkKey]*sink{},
 	}
 	t.requests.New = func() any { return &request{} }
 	t.merger.budget = t.budget

@@ -24,7 +24,10 @@ var (
 	runsFlag = flag.Int("runs", 300, "simulations to run")
 )
 
-const positionsTopic = "mm2-offsets.A.internal"
+const (
+	positionsTopic = "mm2-offsets.A.internal"
+	runsTopic      = "mm2-offset-runs.A.internal"
+)
 
 // rig is a task between two models.
 type rig struct {
@@ -39,6 +42,7 @@ func newRig(seed uint64, fault float64, partitions int32) *rig {
 	r.source.create("orders", partitions)
 	r.target.create("A.orders", partitions)
 	r.target.create(positionsTopic, 4)
+	r.target.create(runsTopic, 4)
 	r.task = New(Deps{
 		Source: r.source, Target: r.target, Budget: r.budget, Log: slog.New(slog.DiscardHandler),
 		Ledger: r.ledger,
@@ -52,7 +56,8 @@ func newRig(seed uint64, fault float64, partitions int32) *rig {
 
 func (r *rig) open(lane int32, pid kafka.ProducerID, ended func(string, bool)) *Lane {
 	return r.task.OpenLane(LaneSpec{
-		Index: lane, Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic, Partition: lane}, Ended: ended,
+		Index: lane, Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic, Partition: lane},
+		Runs: kafka.TopicPartition{Topic: runsTopic, Partition: lane}, Ended: ended,
 	})
 }
 

@@ -28,6 +28,8 @@ type TrackSpec struct {
 	Write mirror.DownstreamOffset // where the next batch is expected to land
 	// Known is false for a partition that has no position record yet.
 	Known bool
+	// Runs is the offset map as far as it is known; nil starts a new one.
+	Runs *offsets.RunMap
 	// Moved says that the start is not what the position record tells: a scan
 	// found it.
 	Moved bool
@@ -40,9 +42,7 @@ type TrackState string
 const (
 	TrackRunning TrackState = "running"
 	TrackWaiting TrackState = "waiting" // heals by itself, for a named reason
-	// TrackParked needs a person, for a named reason. For want of a right to read
-	// it ends by itself once the right is there.
-	TrackParked TrackState = "parked"
+	TrackParked  TrackState = "parked"  // needs a person, for a named reason; goes on by itself once a missing right is granted
 )
 
 // Track is one source partition of the flow on its way. Its outlet's lock
@@ -69,9 +69,10 @@ type Track struct {
 	write    mirror.DownstreamOffset
 	// visible is the position as of the last commit, and open what was
 	// acknowledged since; only in exactly-once.
-	visible mirror.UpstreamOffset
-	open    []openRun
-	dirty   bool // position moved since it was last written
+	visible      mirror.UpstreamOffset
+	visibleWrite mirror.DownstreamOffset
+	open         []openRun
+	dirty        bool // position moved since it was last written
 
 	state  TrackState
 	reason string
@@ -84,22 +85,34 @@ type Track struct {
 	corrupted       int    // fetches of one offset that failed their checksum
 	announced       bool
 	pacer           *offsets.SyncPacer
-	stats           trackStats
+
+	// runs is the exact offset map. firstChunk and lastChunk bound the chunks
+	// that were written of it.
+	runs                  *offsets.RunMap
+	runsChanged           bool
+	firstChunk, lastChunk int64
+
+	stats trackStats
 }
 
 func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	tr := &Track{
 		task: t, lane: l, spec: spec,
 		next: spec.Next, asked: -1, epoch: kafka.NoLeaderEpoch, preferred: kafka.NoNode,
-		position: spec.Next, write: spec.Write, visible: spec.Next,
+		position: spec.Next, write: spec.Write, visible: spec.Next, visibleWrite: spec.Write, runs: spec.Runs,
 		state: TrackWaiting, reason: "starting", since: time.Now(),
 		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved,
 	}
+	if tr.runs == nil {
+		tr.runs = &offsets.RunMap{}
+	}
+	tr.firstChunk, tr.lastChunk = tr.runs.FirstChunk(), tr.runs.LastChunk()
+	tr.runsChanged = spec.Moved && tr.runs.Len() > 0
 	tr.outlet.tp, tr.outlet.topic = spec.Target, spec.TargetID
 	tr.outlet.owner = tr
 	tr.outlet.merger, tr.outlet.limit = &t.merger, spec.Demands.MaxMessageBytes
 	tr.outlet.app.producer = l.producer
-	tr.outlet.app.transactional, tr.outlet.txnID = l.transactional(), l.outlet.txnID
+	tr.outlet.app.transactional, tr.outlet.txnID = l.transactional(), l.spec.TransactionalID
 	tr.outlet.held = true
 	return tr
 }
@@ -183,6 +196,7 @@ func (tr *Track) settledRun(u mirror.UpstreamOffset, d mirror.DownstreamOffset, 
 		tr.open = append(tr.open, openRun{u, d, n})
 		return
 	}
+	tr.mapRun(u, d, n)
 	tr.publishRun(u, d, n)
 }
 

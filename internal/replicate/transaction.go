@@ -72,7 +72,7 @@ func (l *Lane) joinTransactionLocked(ctx context.Context, waiting []*Track) {
 		tps = append(tps, tr.tp)
 	}
 	if !l.txn.open {
-		tps = append(tps, l.tp)
+		tps = append(tps, l.positions.tp, l.runs.tp)
 	}
 	err := l.spec.Transactions.Add(ctx, tps)
 	if err != nil && len(waiting) > 1 && kafka.ClassOf(err) != kafka.ClassFence {
@@ -151,8 +151,11 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 			return
 		}
 	}
+	for _, tr := range members {
+		tr.mapOpen()
+	}
 	l.write(members, false, func() {})
-	if !waitIdle(ctx, &l.outlet, func() bool { return false }) {
+	if !l.runs.wait(ctx) || !l.positions.wait(ctx) {
 		l.end("the transaction cannot be finished: its positions were not written", false)
 		return
 	}
@@ -209,10 +212,10 @@ func (tr *Track) committed() {
 	defer tr.mu.Unlock()
 	tr.app.gated = false
 	tr.held, tr.announced = true, false
-	tr.visible = tr.position
 	if len(tr.open) > 0 {
 		tr.write++ // the commit marker takes one offset
 	}
+	tr.visible, tr.visibleWrite = tr.position, tr.write
 	for _, r := range tr.open {
 		tr.publishRun(r.up, r.down, r.count)
 	}
@@ -220,6 +223,15 @@ func (tr *Track) committed() {
 	if !tr.closed && tr.app.entries.len() > 0 && tr.state == TrackRunning {
 		tr.announced = true
 		tr.lane.announce(tr)
+	}
+}
+
+// mapOpen adds to the offset map what the transaction is about to make visible.
+func (tr *Track) mapOpen() {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, r := range tr.open {
+		tr.mapRun(r.up, r.down, r.count)
 	}
 }
 

@@ -119,3 +119,54 @@ func (tr *Track) moveLocked(next mirror.UpstreamOffset) {
 	tr.position = next
 	tr.dirty = true
 }
+
+// stuckLocked reports whether the track will not drain: a person is needed.
+func (tr *Track) stuckLocked() bool { return tr.state == TrackParked && tr.app.waiting == 0 }
+
+// drain stops fetching; what was sent is waited for, the rest is let go.
+func (tr *Track) drain() {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.app.shed(func(e *Entry) { e.release(tr.task.budget) })
+	tr.next = tr.position
+	if last := tr.app.tail(); last != nil {
+		tr.next = last.Next
+	}
+	if tr.from != nil {
+		tr.from.remove(tr)
+		tr.from = nil
+	}
+	if tr.state == TrackRunning {
+		tr.state, tr.reason = TrackWaiting, "stopping"
+	}
+}
+
+// close ends the track and releases what it holds. Batches that are being
+// written are released when their connection has answered or ended.
+func (tr *Track) close() {
+	tr.task.mu.Lock()
+	if tr.task.byPartition[tr.spec.Source] == tr {
+		delete(tr.task.byPartition, tr.spec.Source)
+	}
+	tr.task.mu.Unlock()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if tr.closed {
+		return
+	}
+	tr.closed = true
+	if tr.from != nil {
+		tr.from.remove(tr)
+		tr.from = nil
+	}
+	tr.app.shed(func(e *Entry) { e.release(tr.task.budget) })
+	if tr.app.waiting == 0 {
+		tr.onDrained()
+	}
+}
+
+// onDrained lets go of a closed track's entries: no answer is outstanding.
+func (tr *Track) onDrained() {
+	tr.app.entries.cut(0, func(e *Entry) { e.release(tr.task.budget) })
+	tr.app.queued = 0
+}
