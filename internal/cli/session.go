@@ -141,10 +141,7 @@ func (s *session) open(ctx context.Context, dep *config.Deployment, o serveOptio
 	if err != nil {
 		host = "localhost"
 	}
-	place, err := daemon.TakeInstance(dep, host, os.TempDir())
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errStartup, err)
-	}
+	place := daemon.TakeInstance(dep, host, os.TempDir(), s.log)
 	every := logEvery
 	if s.screen != nil {
 		every = drawEvery

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -195,27 +196,26 @@ func TestATargetThatDoesNotAnswerIsAnErrorOnlyForWhoAsks(t *testing.T) {
 }
 
 func TestInstancesOfOneDeploymentTakeDifferentPlaces(t *testing.T) {
-	dep, dir := deployment(t), t.TempDir()
-	first, err := TakeInstance(dep, "host", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := TakeInstance(dep, "host", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	first := TakeInstance(deployment(t), "host", dir, log)
+	second := TakeInstance(deployment(t), "host", dir, log)
 	defer second.Release()
 	if first.Name == second.Name {
 		t.Errorf("both are %s", first.Name)
 	}
 	first.Release()
-	again, err := TakeInstance(deployment(t, "refresh.topics.interval.seconds = 7"), "host", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := TakeInstance(deployment(t, "refresh.topics.interval.seconds = 7"), "host", dir, log)
 	defer again.Release()
 	if again.Name != first.Name {
 		t.Errorf("restarted with another interval: %s, want the place %s", again.Name, first.Name)
+	}
+}
+
+func TestWithoutADiskAnInstanceStillHasAName(t *testing.T) {
+	i := TakeInstance(deployment(t), "host", filepath.Join(t.TempDir(), "missing"), slog.New(slog.DiscardHandler))
+	defer i.Release()
+	if !strings.HasPrefix(i.Name, "host-") {
+		t.Errorf("named %q", i.Name)
 	}
 }
 
