@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -337,16 +338,14 @@ func (o *ownedLane) enter(ctx context.Context, r Replica, p plan.Placement) erro
 }
 
 func parkReason(p plan.Placement) string {
-	reason := p.Reason
-	for i, c := range p.Choices {
-		if i == 0 {
-			reason += "; set heliograph.missing.position to "
-		} else {
-			reason += ", "
-		}
-		reason += string(c)
+	if len(p.Choices) == 0 {
+		return p.Reason
 	}
-	return reason
+	words := make([]string, len(p.Choices))
+	for i, c := range p.Choices {
+		words[i] = string(c)
+	}
+	return p.Reason + "; set heliograph.missing.position to one of " + strings.Join(words, ", ")
 }
 
 // scan finds one partition's place, starts its track, and returns how many

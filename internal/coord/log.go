@@ -20,11 +20,19 @@ const (
 // read_committed reader does not see the batch. It returns false to stop.
 type visitor func(b *recordbatch.Batch, aborted bool) (more bool, err error)
 
-// readLog hands a partition's batches from an offset on to visit, until visit
-// has enough or the log was read up to end. A leader that moves or is away is
-// waited for; ctx ends the wait.
-func readLog(ctx context.Context, c Cluster, tp kafka.TopicPartition, from, end int64, iso kafka.Isolation, visit visitor) error {
-	r := logReader{cluster: c, tp: tp, next: from, end: end, iso: iso, visit: visit}
+// span is a part of a partition's log, [from, end).
+type span struct {
+	tp        kafka.TopicPartition
+	from, end int64
+	iso       kafka.Isolation
+}
+
+// readLog hands the batches of a span to visit, until visit has enough or the
+// log was read up to the end. A leader that moves or is away is waited for; ctx
+// ends the wait.
+func readLog(ctx context.Context, c Cluster, s span, visit visitor) error {
+	tp := s.tp
+	r := logReader{cluster: c, tp: tp, next: s.from, end: s.end, iso: s.iso, visit: visit}
 	for {
 		done, err := r.session(ctx)
 		if done || err != nil && !retriable(err) {

@@ -79,7 +79,7 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 	if to.hasMarker() {
 		end = math.MaxInt64
 	}
-	err := readLog(ctx, s.target, tp, int64(p.Target), end, kafka.ReadUncommitted, func(b *recordbatch.Batch, _ bool) (bool, error) {
+	err := readLog(ctx, s.target, span{tp, int64(p.Target), end, kafka.ReadUncommitted}, func(b *recordbatch.Batch, _ bool) (bool, error) {
 		out.write = mirror.DownstreamOffset(b.NextOffset())
 		if b.Control() {
 			if to.hasMarker() && b.ProducerID == to.marker.ID && b.ProducerEpoch == to.marker.Epoch {
@@ -108,7 +108,7 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 func (s *scanner) matchPrefix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
 	i := 0
 	mismatch := int64(-1)
-	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
+	err := readLog(ctx, s.source, span{in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso}, func(b *recordbatch.Batch, aborted bool) (bool, error) {
 		if b.Control() || aborted {
 			return true, nil
 		}
@@ -178,7 +178,7 @@ func (e *mismatchError) Error() string {
 func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
 	var source []uint64
 	var offsets []int64
-	err := readLog(ctx, s.source, in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso, func(b *recordbatch.Batch, aborted bool) (bool, error) {
+	err := readLog(ctx, s.source, span{in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso}, func(b *recordbatch.Batch, aborted bool) (bool, error) {
 		if b.Control() || aborted {
 			return true, nil
 		}

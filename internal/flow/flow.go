@@ -113,7 +113,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	if f.spec.Enabled {
 		err = f.replicate(ctx, source, target)
 	} else {
-		err = f.heartbeatsOnly(ctx)
+		f.heartbeatsOnly(ctx)
 	}
 	return f.ended(ctx, err)
 }
@@ -220,14 +220,13 @@ func (f *Flow) books() (onTarget, onSource []syncer.InternalTopic) {
 }
 
 // heartbeatsOnly serves a pair whose data is not replicated.
-func (f *Flow) heartbeatsOnly(ctx context.Context) error {
+func (f *Flow) heartbeatsOnly(ctx context.Context) {
 	var p parts
 	f.addHeartbeats(&p, func() bool { return true })
 	f.addInternalTopics(&p)
 	f.setParts(p)
 	f.setState(Running, "")
 	f.runLoops(ctx, p.loops)
-	return nil
 }
 
 // setState notes where the flow stands.

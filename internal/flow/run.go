@@ -74,7 +74,7 @@ func (f *Flow) partitions(ctx context.Context, topic string) (int32, error) {
 			if err == nil {
 				for _, t := range topics {
 					if t.Name == topic && len(t.Partitions) > 0 {
-						return int32(len(t.Partitions)), nil //nolint:gosec // Kafka counts partitions in 32 bits
+						return int32(len(t.Partitions)), nil
 					}
 				}
 			}

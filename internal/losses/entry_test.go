@@ -67,7 +67,7 @@ func TestDecodeRefusesForeignBytes(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := Entry{Source: kafka.TopicPartition{Topic: "orders"}, Kind: Overtaken, At: time.UnixMilli(1)}.Record()
 	f.Add(r.Key, r.Value)
-	f.Fuzz(func(t *testing.T, key, value []byte) {
+	f.Fuzz(func(_ *testing.T, key, value []byte) {
 		e, err := Decode(kafka.Record{Key: key, Value: value})
 		if err == nil {
 			_ = e.String()

@@ -65,7 +65,7 @@ func (m *RunMap) Chunk(n int64) []byte {
 	for _, r := range m.runs[from:to] {
 		dst = binary.AppendVarint(dst, int64(r.Up-last.End()))
 		dst = binary.AppendVarint(dst, int64(r.Down-last.downEnd()))
-		dst = binary.AppendUvarint(dst, uint64(r.Count)) //nolint:gosec // counts are not negative
+		dst = binary.AppendUvarint(dst, uint64(r.Count))
 		last = r
 	}
 	return dst

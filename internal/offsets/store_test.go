@@ -137,7 +137,7 @@ func TestSyncStoreForgetsAsMirrorMakerForgets(t *testing.T) {
 	if got := s.Translate(storeTP, 13); got.Offset != 6 {
 		t.Fatalf("Translate(13) = %d, want 6", got.Offset)
 	}
-	for i := int64(0); i < 5; i++ {
+	for i := range int64(5) {
 		applyPair(s, 13+i, 6+i)
 	}
 	if got := s.Translate(storeTP, 13); got.Offset != 5 {

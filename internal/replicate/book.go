@@ -26,8 +26,8 @@ type book struct {
 
 func (b *book) init(l *Lane, tp kafka.TopicPartition) {
 	b.lane = l
-	b.outlet.tp, b.outlet.owner, b.outlet.txnID = tp, b, l.spec.TransactionalID
-	b.outlet.app.producer, b.outlet.app.transactional = l.producer, l.transactional()
+	b.tp, b.owner, b.txnID = tp, b, l.spec.TransactionalID
+	b.app.producer, b.app.transactional = l.producer, l.transactional()
 }
 
 // sick reports whether the book needs its leader looked for.
@@ -90,7 +90,7 @@ func (b *book) write(records []kafka.Record, plain bool, done func()) {
 			b.lane.end("the books cannot be encoded: "+err.Error(), false)
 			return
 		}
-		batches, counts = append(batches, batch), append(counts, int32(n)) //nolint:gosec // bounded by the batch's size
+		batches, counts = append(batches, batch), append(counts, int32(n))
 		records = records[n:]
 	}
 	b.mu.Lock()

@@ -66,21 +66,17 @@ func (b *Brake) pause() time.Duration {
 	return time.Duration(b.owed / float64(b.rate) * float64(time.Second))
 }
 
-// waitBrakes returns when none of the brakes is owed anything.
-func waitBrakes(ctx context.Context, brakes []*Brake) error {
-	for {
+// waitBrakes returns when none of the brakes is owed anything, or ctx ends.
+func waitBrakes(ctx context.Context, brakes []*Brake) {
+	for ctx.Err() == nil {
 		var pause time.Duration
 		for _, b := range brakes {
 			pause = max(pause, b.pause())
 		}
 		if pause == 0 {
-			return nil
+			return
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(min(pause, brakeStep)):
-		}
+		sleep(ctx, min(pause, brakeStep))
 	}
 }
 

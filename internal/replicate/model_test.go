@@ -136,6 +136,9 @@ func (p *modelPartition) produce(batch []byte) (int64, kafka.Code) {
 	return base, kafka.CodeNone
 }
 
+// Leader answers at once, as a client does from memory.
+//
+//nolint:revive // the four results are the port's
 func (m *model) Leader(tp kafka.TopicPartition) (int32, kafka.LeaderEpoch, kafka.TopicID, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

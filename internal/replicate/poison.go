@@ -26,11 +26,11 @@ func (tr *Track) refusedLocked(f failure) {
 	i, e := tr.app.firstFailed()
 	parts, err := slowerPath(e, f, tr.spec.Demands)
 	if err != nil {
-		tr.giveUpLocked(i, e, fmt.Sprintf("%s (%v)", f.text(), err))
+		tr.giveUpLocked(e, fmt.Sprintf("%s (%v)", f.text(), err))
 		return
 	}
 	if len(parts) == 0 {
-		tr.giveUpLocked(i, e, f.text())
+		tr.giveUpLocked(e, f.text())
 		return
 	}
 	for j := range parts {
@@ -118,7 +118,7 @@ func (e *Entry) sourceRuns(record, index, count int32) []recordbatch.Run {
 }
 
 // giveUpLocked applies the policy to a batch that no path makes acceptable.
-func (tr *Track) giveUpLocked(i int, e *Entry, why string) {
+func (tr *Track) giveUpLocked(e *Entry, why string) {
 	if tr.task.opts.Poison != PoisonSkip {
 		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%d records): %s", e.From, e.Count, why))
 		return

@@ -19,8 +19,6 @@ const (
 	sinkBytes = 8 << 20
 )
 
-var errSinkClosed = errors.New("the connection was closed")
-
 // sink writes to one target broker over one connection. Outlets queue up in it
 // and each request carries at most one batch of each.
 type sink struct {

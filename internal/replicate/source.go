@@ -145,9 +145,7 @@ func (s *source) serve(ctx context.Context, conn Fetcher) (fetched bool, err err
 			}
 			continue
 		}
-		if err := waitBrakes(ctx, s.task.brakes); err != nil {
-			return fetched, nil
-		}
+		waitBrakes(ctx, s.task.brakes)
 		answer, err := conn.Fetch(ctx, s.limits(len(wanted) < left))
 		if err != nil {
 			return fetched, err

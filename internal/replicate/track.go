@@ -42,7 +42,9 @@ type TrackState string
 const (
 	TrackRunning TrackState = "running"
 	TrackWaiting TrackState = "waiting" // heals by itself, for a named reason
-	TrackParked  TrackState = "parked"  // needs a person, for a named reason; goes on by itself once a missing right is granted
+	// TrackParked needs a person, for a named reason. For want of a right to read
+	// it ends by itself once the right is there.
+	TrackParked TrackState = "parked"
 )
 
 // Track is one source partition of the flow on its way. Its outlet's lock
@@ -108,12 +110,12 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	}
 	tr.firstChunk, tr.lastChunk = tr.runs.FirstChunk(), tr.runs.LastChunk()
 	tr.runsChanged = spec.Moved && tr.runs.Len() > 0
-	tr.outlet.tp, tr.outlet.topic = spec.Target, spec.TargetID
-	tr.outlet.owner = tr
-	tr.outlet.merger, tr.outlet.limit = &t.merger, spec.Demands.MaxMessageBytes
-	tr.outlet.app.producer = l.producer
-	tr.outlet.app.transactional, tr.outlet.txnID = l.transactional(), l.spec.TransactionalID
-	tr.outlet.held = true
+	tr.tp, tr.topic = spec.Target, spec.TargetID
+	tr.owner = tr
+	tr.merger, tr.limit = &t.merger, spec.Demands.MaxMessageBytes
+	tr.app.producer = l.producer
+	tr.app.transactional, tr.txnID = l.transactional(), l.spec.TransactionalID
+	tr.held = true
 	return tr
 }
 

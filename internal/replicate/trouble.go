@@ -15,7 +15,7 @@ func jitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return rand.N(d)
+	return rand.N(d) //nolint:gosec // spreads retries, keeps no secret
 }
 
 // sourceTrouble makes the track wait and has the steward look for its leader.
