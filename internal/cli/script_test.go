@@ -51,6 +51,7 @@ const patience = 30 * time.Second
 //	topic NAME TOPIC PARTITIONS [RECORDS]   create, if it is not there, and write
 //	down NAME                end the cluster
 //	contents NAME FILE       write every topic with its end offsets to a file
+//	produce NAME TOPIC PARTITION VALUE
 //	count NAME TOPIC RECORDS fail unless a topic holds exactly so many records
 //	await NAME TOPIC RECORDS wait until a topic holds so many
 //	start NAME PROGRAM ...   run beside the script, with output in NAME.out and NAME.err
@@ -83,6 +84,7 @@ func TestScripts(t *testing.T) {
 			"expand":      scriptExpand,
 			"freeport":    scriptFreePort,
 			"get":         scriptGet,
+			"produce":     scriptProduce,
 			"start":       scriptStart,
 			"halt":        scriptHalt,
 			"takenport":   scriptTakenPort,

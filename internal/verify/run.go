@@ -1,0 +1,286 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// together is how many partitions are compared at once.
+const together = 4
+
+// A Pair is a topic and its copy.
+type Pair struct {
+	Source, Target string
+	// Partitions and TargetPartitions are their counts; the latter is zero where
+	// the copy does not exist.
+	Partitions, TargetPartitions int32
+	// Compacted says that either side compacts, Deletes that either also deletes.
+	Compacted, Deletes bool
+}
+
+// Absent reports whether the copy lacks a partition.
+func (p *Pair) Absent(partition int32) bool { return partition >= p.TargetPartitions }
+
+// Options say what is compared and how.
+type Options struct {
+	Flow  mirror.FlowID
+	Pairs []Pair
+	// Isolation is what the flow reads of the source. Of the target only committed
+	// records count.
+	Isolation kafka.Isolation
+	// StartAtLatest says that the flow begins topics at their end.
+	StartAtLatest bool
+	// Wait is how long the target may make no progress before what it lacks counts
+	// as missing; zero does not wait.
+	Wait time.Duration
+	// BytesPerSecond holds all reading down; zero does not.
+	BytesPerSecond int64
+	// ShowRecords puts the contents of differing records into the report.
+	ShowRecords bool
+	// SyncsTopic holds the flow's offset syncs, on the source if SyncsOnSource; ""
+	// where there are none.
+	SyncsTopic    string
+	SyncsOnSource bool
+	// Positions tells up to which source offset the flow has copied each partition.
+	Positions func(context.Context) (map[kafka.TopicPartition]int64, error)
+	// Begin is told what is going to be read, before it is.
+	Begin func(Estimate)
+	// Watch is told how far it is, often; calls do not overlap.
+	Watch func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Estimate   Estimate
+	Bytes      int64  // read on both sides
+	Partitions int    // that are done
+	Different  int    // among them
+	Waiting    string // what is waited for; empty while reading
+	Since      time.Time
+}
+
+// run is one flow's verification under way.
+type run struct {
+	opts           Options
+	source, target Cluster
+	pace           *pace
+	ends           map[kafka.TopicPartition]int64 // of the source, fixed at the start
+	anchors        map[kafka.TopicPartition]anchor
+	compacted      sync.Mutex // one table of keys at a time
+
+	mu struct {
+		sync.Mutex
+		progress  Progress
+		positions map[kafka.TopicPartition]int64
+		asked     bool
+	}
+}
+
+// Run compares and reports. Its error says why nothing could be compared at all;
+// what goes wrong with a partition is in the report.
+func Run(ctx context.Context, source, target Cluster, o Options) (*Report, error) {
+	r := &run{opts: o, source: source, target: target, pace: newPace(o.BytesPerSecond)}
+	began := time.Now()
+	report := &Report{
+		Flow: o.Flow.String(), Verdict: Equal, Mode: mode(o.Wait), Fields: comparedFields,
+		Isolation: isolation(o.Isolation), Partitions: []Partition{},
+	}
+	if err := r.prepare(ctx, report); err != nil {
+		return nil, err
+	}
+	if o.Begin != nil {
+		o.Begin(report.Estimate)
+	}
+	r.mu.progress = Progress{Estimate: report.Estimate, Since: began}
+	r.compareAll(ctx, report)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for i := range report.Partitions {
+		report.Verdict = Worse(report.Verdict, report.Partitions[i].Verdict)
+	}
+	report.BytesRead = r.mu.progress.Bytes
+	report.Seconds = time.Since(began).Seconds()
+	return report, nil
+}
+
+func mode(wait time.Duration) string {
+	if wait == 0 {
+		return "at rest"
+	}
+	return "live"
+}
+
+func isolation(i kafka.Isolation) string {
+	if i == kafka.ReadCommitted {
+		return "read_committed"
+	}
+	return "read_uncommitted"
+}
+
+// prepare learns the leaders, fixes the source's ends and adds up what there is to read.
+func (r *run) prepare(ctx context.Context, report *Report) error {
+	var sources, copies []kafka.TopicPartition
+	var topics, copied []string
+	for i := range r.opts.Pairs {
+		p := &r.opts.Pairs[i]
+		topics = append(topics, p.Source)
+		if p.TargetPartitions > 0 {
+			copied = append(copied, p.Target)
+		}
+		for n := range p.Partitions {
+			sources = append(sources, kafka.TopicPartition{Topic: p.Source, Partition: n})
+			if !p.Absent(n) {
+				copies = append(copies, kafka.TopicPartition{Topic: p.Target, Partition: n})
+			}
+		}
+	}
+	if err := refresh(ctx, r.source, topics); err != nil {
+		return err
+	}
+	if err := refresh(ctx, r.target, copied); err != nil {
+		return err
+	}
+	ends := r.source.ListOffsets(ctx, sources, kafka.Latest, r.opts.Isolation)
+	starts := r.source.ListOffsets(ctx, sources, kafka.Earliest, r.opts.Isolation)
+	r.ends = map[kafka.TopicPartition]int64{}
+	begins := map[kafka.TopicPartition]int64{}
+	for _, tp := range sources {
+		if ends[tp].Err == nil {
+			r.ends[tp] = ends[tp].Offset
+		}
+		if starts[tp].Err == nil {
+			begins[tp] = starts[tp].Offset
+		}
+	}
+	e := Estimate{Topics: len(r.opts.Pairs), Partitions: len(sources)}
+	e.add(sources, starts, ends, r.source.PartitionSizes(ctx, topics...))
+	if len(copies) > 0 {
+		e.add(copies, r.target.ListOffsets(ctx, copies, kafka.Earliest, kafka.ReadCommitted),
+			r.target.ListOffsets(ctx, copies, kafka.Latest, kafka.ReadCommitted), r.target.PartitionSizes(ctx, copied...))
+	}
+	report.Estimate = e
+	r.readAnchors(ctx, report, begins)
+	return nil
+}
+
+func refresh(ctx context.Context, c Cluster, topics []string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	return c.RefreshMetadata(ctx, topics...)
+}
+
+// add counts logs into the estimate.
+func (e *Estimate) add(tps []kafka.TopicPartition, starts, ends map[kafka.TopicPartition]kafka.PartitionOffset, sizes map[kafka.TopicPartition]int64) {
+	for _, tp := range tps {
+		if starts[tp].Err == nil && ends[tp].Err == nil {
+			e.Offsets += ends[tp].Offset - starts[tp].Offset
+		}
+		if size, ok := sizes[tp]; ok {
+			e.Bytes += size
+		} else {
+			e.Unsized++
+		}
+	}
+}
+
+// readAnchors reads the offset syncs. Without them only content aligns.
+func (r *run) readAnchors(ctx context.Context, report *Report, starts map[kafka.TopicPartition]int64) {
+	if r.opts.SyncsTopic == "" {
+		return
+	}
+	c := r.target
+	if r.opts.SyncsOnSource {
+		c = r.source
+	}
+	var err error
+	if r.anchors, err = readAnchors(ctx, c, r.opts.SyncsTopic, starts); err != nil {
+		report.Notes = append(report.Notes, fmt.Sprintf("the offset syncs in %s could not be read, so records alone align: %v", r.opts.SyncsTopic, err))
+	}
+}
+
+// compareAll compares every partition, several at once.
+func (r *run) compareAll(ctx context.Context, report *Report) {
+	var tasks []*task
+	for i := range r.opts.Pairs {
+		p := &r.opts.Pairs[i]
+		for n := range p.Partitions {
+			t := &task{run: r, pair: p, out: &Partition{}}
+			t.source = &side{cluster: r.source, tp: kafka.TopicPartition{Topic: p.Source, Partition: n}, iso: r.opts.Isolation, pace: r.pace, spent: r.spent}
+			t.target = &side{cluster: r.target, tp: kafka.TopicPartition{Topic: p.Target, Partition: n}, iso: kafka.ReadCommitted, target: true, pace: r.pace, spent: r.spent}
+			tasks = append(tasks, t)
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(together)
+	for _, t := range tasks {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				t.do(ctx)
+				r.done(t.out)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // every result is in its task
+	for _, t := range tasks {
+		report.Partitions = append(report.Partitions, *t.out)
+	}
+	slices.SortFunc(report.Partitions, func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+}
+
+// spent, waiting and done keep the progress and tell it.
+func (r *run) spent(bytes int) {
+	r.tell(func(p *Progress) { p.Bytes += int64(bytes); p.Waiting = "" })
+}
+
+func (r *run) waiting(tp kafka.TopicPartition) {
+	r.tell(func(p *Progress) { p.Waiting = "waiting for the target to have all of " + tp.String() })
+}
+
+func (r *run) done(out *Partition) {
+	r.tell(func(p *Progress) {
+		p.Partitions++
+		if out.Verdict == Different {
+			p.Different++
+		}
+	})
+}
+
+func (r *run) tell(change func(*Progress)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.mu.progress)
+	if r.opts.Watch != nil {
+		r.opts.Watch(r.mu.progress)
+	}
+}
+
+// position is the first source offset that the flow says it has not copied.
+func (r *run) position(ctx context.Context, tp kafka.TopicPartition) (next int64, known bool) {
+	if r.opts.Positions == nil {
+		return 0, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.asked {
+		r.mu.asked = true
+		if positions, err := r.opts.Positions(ctx); err == nil {
+			r.mu.positions = positions
+		}
+	}
+	next, known = r.mu.positions[tp]
+	return next, known
+}
