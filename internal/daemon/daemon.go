@@ -126,7 +126,7 @@ func (d *Daemon) AwaitTargets(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
 	for _, s := range d.slots {
-		if err := reach(ctx, s.target); err != nil {
+		if err := reach(ctx, s.target, s.log); err != nil {
 			return fmt.Errorf("target cluster %s cannot be reached: %w", s.id.Target, err)
 		}
 	}
@@ -134,14 +134,17 @@ func (d *Daemon) AwaitTargets(ctx context.Context, within time.Duration) error {
 }
 
 // reach asks until the cluster answers. A refusal that only a person can mend is not asked again.
-func reach(ctx context.Context, c *cluster.Client) error {
-	for {
+func reach(ctx context.Context, c *cluster.Client, log *slog.Logger) error {
+	for said := false; ; said = true {
 		_, err := c.Features(ctx)
 		if err == nil {
 			return nil
 		}
 		if kafka.ClassOf(err) == kafka.ClassOperator {
 			return err
+		}
+		if !said {
+			log.Warn("target does not answer, waiting for it", telemetry.KeyCluster, c.Alias(), telemetry.KeyError, err)
 		}
 		select {
 		case <-ctx.Done():
