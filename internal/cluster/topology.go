@@ -15,7 +15,7 @@ import (
 
 // refreshInterval is the least time between two metadata requests. Partitions
 // that lose their leader together ask together, and get one answer.
-const refreshInterval = 200 * time.Millisecond
+const refreshInterval = 50 * time.Millisecond
 
 type leader struct {
 	node  int32

@@ -90,3 +90,16 @@ func (c *Client) EndTxn(ctx context.Context, txnID string, pid kafka.ProducerID,
 	}
 	return c.answered(op, txnID, resp.ErrorCode, nil)
 }
+
+// FindTransactionCoordinator asks who coordinates a transactional id. A cluster
+// that has never seen a transaction makes its coordinator's topic on the way,
+// which takes a second or two: asking early takes that off the first takeover.
+func (c *Client) FindTransactionCoordinator(ctx context.Context, txnID string) error {
+	const transactional = 1
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.CoordinatorKey, req.CoordinatorKeys, req.CoordinatorType = txnID, []string{txnID}, transactional
+	if _, err := req.RequestWith(ctx, c.kgo); err != nil {
+		return c.fail("find transaction coordinator", txnID, err)
+	}
+	return nil
+}

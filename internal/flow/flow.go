@@ -107,6 +107,12 @@ func (f *Flow) Run(ctx context.Context) error {
 			Hint: fmt.Sprintf("correct %s.bootstrap.servers or %s.bootstrap.servers", f.spec.ID.Source, f.spec.ID.Target),
 		})
 	}
+	var warm sync.WaitGroup
+	defer warm.Wait()
+	if f.spec.Enabled {
+		// Whatever comes of it shows when the first lane is taken over.
+		warm.Go(func() { _ = f.target.FindTransactionCoordinator(ctx, f.spec.Positions.GroupID) })
+	}
 	if err := f.prepare(ctx); err != nil {
 		return f.ended(ctx, err)
 	}
