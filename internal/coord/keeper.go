@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
@@ -67,6 +68,12 @@ type Keeper struct {
 	lanes    map[int32]*ownedLane
 	replicas map[int32]map[kafka.TopicPartition]Replica // by lane
 	fences   map[int32]Fence
+
+	strays struct {
+		sync.Mutex
+		found positions
+		at    time.Time
+	}
 }
 
 // NewKeeper makes a keeper that owns nothing yet.
@@ -218,12 +225,28 @@ func (k *Keeper) wanted(lane int32) map[kafka.TopicPartition]Replica {
 	return k.replicas[lane]
 }
 
-func (k *Keeper) allLanes() []int32 {
+// strayAge is how long one reading of all lanes serves the lanes that are taken
+// over together.
+const strayAge = 10 * time.Second
+
+// strayPositions reads all lanes, for keys that are not in their own. Many new
+// topics at once cost one reading.
+func (k *Keeper) strayPositions(ctx context.Context) (positions, error) {
+	k.strays.Lock()
+	defer k.strays.Unlock()
+	if k.strays.found != nil && time.Since(k.strays.at) < strayAge {
+		return k.strays.found, nil
+	}
 	lanes := make([]int32, k.opts.Lanes)
 	for i := range lanes {
 		lanes[i] = int32(i)
 	}
-	return lanes
+	found, err := k.readPositions(ctx, lanes)
+	if err != nil {
+		return nil, err
+	}
+	k.strays.found, k.strays.at = found, time.Now()
+	return found, nil
 }
 
 // bounds asks for both logs of partitions, in four requests for all.

@@ -171,7 +171,29 @@ func (o *ownedLane) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := o.searchElsewhere(ctx, fresh); err != nil {
+		return err
+	}
 	return o.start(ctx, fresh)
+}
+
+// searchElsewhere looks in all lanes for positions that are not in their own: a
+// topic that was grown, or another partitioner, put them there. Only then does
+// a partition count as new.
+func (o *ownedLane) searchElsewhere(ctx context.Context, replicas []Replica) error {
+	for _, r := range replicas {
+		if _, ok := o.stored[r.Source]; ok {
+			continue
+		}
+		all, err := o.keeper.strayPositions(ctx)
+		if err != nil {
+			return err
+		}
+		if s, ok := all[r.Source]; ok {
+			o.stored[r.Source] = s
+		}
+	}
+	return nil
 }
 
 // open identifies us and reads the positions.
@@ -181,7 +203,7 @@ func (o *ownedLane) open(ctx context.Context) error {
 		return err
 	}
 	o.id = id
-	if o.stored, err = o.keeper.readPositions(ctx, o.keeper.allLanes()); err != nil {
+	if o.stored, err = o.keeper.readPositions(ctx, []int32{o.index}); err != nil {
 		return err
 	}
 	if id.fence == FenceMarker {
@@ -191,7 +213,7 @@ func (o *ownedLane) open(ctx context.Context) error {
 			if _, err := o.keeper.mark(ctx, id, books); err != nil {
 				return err
 			}
-			if o.stored, err = o.keeper.readPositions(ctx, o.keeper.allLanes()); err != nil {
+			if o.stored, err = o.keeper.readPositions(ctx, []int32{o.index}); err != nil {
 				return err
 			}
 		}
@@ -396,9 +418,13 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	return f.ours
 }
 
+// mostBehind is how far MirrorMaker's position can lie behind what it wrote: it
+// commits once a minute, and no partition takes more records in that time.
+const mostBehind = 10_000_000
+
 // tailStart is where reading must begin so that the target's tail can hold all
 // source records behind the position: that many offsets before its end.
 func (s placed) tailStart() mirror.DownstreamOffset {
-	behind := mirror.DownstreamOffset(s.in.SourceLog.End - s.p.Source)
+	behind := min(mirror.DownstreamOffset(s.in.SourceLog.End-s.p.Source), mostBehind)
 	return max(s.in.TargetLog.Start, s.in.TargetLog.End-behind)
 }

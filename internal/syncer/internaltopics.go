@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ type InternalTopic struct {
 	Name              string
 	Partitions        int32
 	ReplicationFactor int16
-	FactorKey         string // the configuration key of ReplicationFactor, for the hint
+	Configs           map[string]string // besides cleanup.policy=compact
+	FactorKey         string            // the configuration key of ReplicationFactor, for the hint
 	// Strict refuses an existing topic that is not exactly compacted: positions
 	// in it would be deleted by retention.
 	Strict bool
@@ -37,6 +39,8 @@ func PositionsTopic(source mirror.ClusterAlias, partitions int32, factor int16) 
 	return InternalTopic{
 		Name: mirror.PositionsTopic(source), Partitions: partitions, ReplicationFactor: factor,
 		FactorKey: "offset.storage.replication.factor", Strict: true,
+		// Whoever takes a lane over reads it whole: only closed segments are compacted.
+		Configs: map[string]string{"segment.bytes": "4194304", "min.cleanable.dirty.ratio": "0.2"},
 	}
 }
 
@@ -130,10 +134,9 @@ func (s *InternalTopics) create(ctx context.Context, now time.Time, missing []In
 	}
 	ask := make([]kafka.NewTopic, len(missing))
 	for i, t := range missing {
-		ask[i] = kafka.NewTopic{
-			Name: t.Name, Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor,
-			Configs: map[string]string{"cleanup.policy": "compact"},
-		}
+		configs := map[string]string{"cleanup.policy": "compact"}
+		maps.Copy(configs, t.Configs)
+		ask[i] = kafka.NewTopic{Name: t.Name, Partitions: t.Partitions, ReplicationFactor: t.ReplicationFactor, Configs: configs}
 	}
 	outcome := s.admin.CreateTopics(ctx, ask, false)
 	var errs []error
