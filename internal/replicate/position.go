@@ -102,6 +102,9 @@ func (t *Task) Translate(tp kafka.TopicPartition, u mirror.UpstreamOffset) offse
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
+	if tr.runs.Len() == 0 && !tr.spec.Known {
+		return offsets.Translation{} // nothing was mirrored: as with MirrorMaker, nothing is said of any group
+	}
 	position, end := tr.position, tr.write
 	if tr.lane.transactional() {
 		position, end = tr.visible, tr.visibleWrite

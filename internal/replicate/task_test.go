@@ -381,3 +381,28 @@ func TestDeniedPartitionParksUntilItMayBeRead(t *testing.T) {
 		r.task.Close()
 	})
 }
+
+// TestNothingMirroredIsNotTranslated: a group that stands on a partition of
+// which nothing was copied gets no place on the target, at its start neither.
+func TestNothingMirroredIsNotTranslated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		l.Start([]TrackSpec{spec(0)})
+		synctest.Wait()
+		for _, u := range []mirror.UpstreamOffset{0, 3} {
+			if got := r.task.Translate(spec(0).Source, u); got.Known() {
+				t.Errorf("offset %d before anything was copied: %v", u, got)
+			}
+		}
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Records == 3 })
+		if got := r.task.Translate(spec(0).Source, 3); !got.Known() || got.Offset != 3 {
+			t.Errorf("the end is translated to %v, want 3", got)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.task.Close()
+	})
+}
