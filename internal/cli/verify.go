@@ -200,7 +200,7 @@ func (g *globals) newVerifyView() *verifyView {
 	v := &verifyView{g: g}
 	if f, ok := g.Err.(*os.File); ok && telemetry.IsTerminal(g.Err) && g.Getenv("TERM") != "dumb" {
 		v.screen = &screen{out: f, width: func() int {
-			w, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // file descriptors are small
+			w, _, err := term.GetSize(int(f.Fd()))
 			if err != nil {
 				return 0
 			}

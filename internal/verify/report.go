@@ -116,20 +116,6 @@ type Estimate struct {
 	Unsized int `json:"logs_of_unknown_size"`
 }
 
-// String is the estimate in a line.
-func (e Estimate) String() string {
-	text := fmt.Sprintf("%d topics, %d partitions: at most %d records on both sides", e.Topics, e.Partitions, e.Offsets)
-	switch {
-	case e.Unsized == 0:
-		text += fmt.Sprintf(", %d bytes", e.Bytes)
-	case e.Unsized < 2*e.Partitions:
-		text += fmt.Sprintf(", %d bytes and %d logs of unknown size", e.Bytes, e.Unsized)
-	default:
-		text += ", sizes unknown"
-	}
-	return text
-}
-
 // Text is the report for people: every difference, and one line for each topic.
 func (r *Report) Text() string {
 	var b strings.Builder
