@@ -1,0 +1,75 @@
+package offsets
+
+import (
+	"slices"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+)
+
+// Origin is a downstream offset told in the source's terms: the way back of a
+// [Translation].
+type Origin struct {
+	// Offset is meaningful only if Known.
+	Offset  mirror.UpstreamOffset
+	Quality Quality
+}
+
+// Known reports whether there is an offset.
+func (o Origin) Known() bool { return o.Quality >= Before }
+
+// Reverse tells where on the source a reader goes on that wants target offset d
+// next. position and end are those of [RunMap.Translate]. What others wrote to
+// the target has no place at the source: behind it a reader goes on with the next
+// record that was copied.
+func (m *RunMap) Reverse(d, end mirror.DownstreamOffset, position mirror.UpstreamOffset) Origin {
+	if d > end {
+		return Origin{Offset: position, Quality: Before}
+	}
+	i, found := slices.BinarySearchFunc(m.runs, d, func(r Run, d mirror.DownstreamOffset) int {
+		switch {
+		case d < r.Down:
+			return 1
+		case d > r.Down:
+			return -1
+		}
+		return 0
+	})
+	if !found {
+		i-- // the last run that starts before d
+	}
+	switch {
+	case i < 0 && len(m.runs) == 0 && d == end:
+		return Origin{Offset: position, Quality: Exact}
+	case i < 0:
+		return Origin{Quality: Unknown}
+	case d < m.runs[i].downEnd():
+		return Origin{Offset: m.runs[i].Up + mirror.UpstreamOffset(d-m.runs[i].Down), Quality: Exact}
+	case i+1 < len(m.runs):
+		return Origin{Offset: m.runs[i+1].Up, Quality: Next}
+	}
+	return Origin{Offset: position, Quality: Exact}
+}
+
+// Reverse tells a downstream offset in the source's terms, by the newest sync
+// that does not lie behind it. It never goes further, so a reader who starts
+// there misses nothing.
+func (s *SyncStore) Reverse(tp kafka.TopicPartition, down mirror.DownstreamOffset) Origin {
+	h, ok := s.histories[tp]
+	if !ok || !s.complete {
+		return Origin{Quality: Unknown}
+	}
+	for _, o := range h {
+		switch distance := int64(down) - o.down; {
+		case distance < 0:
+			continue
+		case distance == 0:
+			return Origin{Offset: mirror.UpstreamOffset(o.up), Quality: Exact}
+		case distance == 1:
+			return Origin{Offset: mirror.UpstreamOffset(o.up + 1), Quality: Next}
+		default:
+			return Origin{Offset: mirror.UpstreamOffset(o.up + 1), Quality: Before}
+		}
+	}
+	return Origin{Quality: TooOld}
+}
