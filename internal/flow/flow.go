@@ -65,9 +65,8 @@ func New(spec Spec, deps Deps) *Flow {
 	f := &Flow{spec: spec.withDefaults(), deps: deps, source: side{deps.Source}, target: side{deps.Target}}
 	f.sourceBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
 	f.targetBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
-	onTarget, onSource := f.books()
-	f.onTarget = syncer.NewInternalTopics(spec.ID.Target, f.target, onTarget, f.targetBudget, deps.Log)
-	f.onSource = syncer.NewInternalTopics(spec.ID.Source, f.source, onSource, f.sourceBudget, deps.Log)
+	f.onTarget = syncer.NewInternalTopics(spec.ID.Target, f.target, spec.booksOn(spec.ID.Target), f.targetBudget, deps.Log)
+	f.onSource = syncer.NewInternalTopics(spec.ID.Source, f.source, spec.booksOn(spec.ID.Source), f.sourceBudget, deps.Log)
 	f.mu.state, f.mu.since = Starting, time.Now()
 	return f
 }
@@ -75,7 +74,7 @@ func New(spec Spec, deps Deps) *Flow {
 // withDefaults fills in what a silent file leaves to the data plane.
 func (s Spec) withDefaults() Spec {
 	d := &s.Data
-	setDefault(&d.FetchMaxBytes, 8<<20)
+	setDefault(&d.FetchMaxBytes, 16<<20)
 	setDefault(&d.PartitionMaxBytes, 1<<20)
 	setDefault(&d.FetchMaxWait, 500*time.Millisecond)
 	setDefault(&d.MaxRequestBytes, 1<<20)
@@ -197,32 +196,6 @@ func (f *Flow) prepare(ctx context.Context) error {
 // internalTopics makes the bookkeeping topics of both clusters that are missing.
 func (f *Flow) internalTopics(ctx context.Context, now time.Time) error {
 	return errors.Join(f.onTarget.RunOnce(ctx, now), f.onSource.RunOnce(ctx, now))
-}
-
-// books are the bookkeeping topics of the flow on each cluster.
-func (f *Flow) books() (onTarget, onSource []syncer.InternalTopic) {
-	s := f.spec
-	if s.Heartbeats.Every > 0 {
-		onTarget = append(onTarget, syncer.HeartbeatsTopic(s.Policy, s.Heartbeats.ReplicationFactor))
-	}
-	if s.Enabled {
-		positions := syncer.PositionsTopic(s.ID.Source, s.Positions.Partitions, s.Positions.ReplicationFactor)
-		runs := positions
-		positions.Name, runs.Name = s.Positions.Topic, mirror.OffsetRunsTopic(s.ID.Source)
-		onTarget = append(onTarget, positions, runs)
-		if s.Checkpoints.EmitEvery > 0 {
-			onTarget = append(onTarget, syncer.CheckpointsTopic(s.Policy, s.ID.Source, s.Checkpoints.ReplicationFactor))
-		}
-		if s.OffsetSyncs.Enabled {
-			syncs := syncer.OffsetSyncsTopic(s.Policy, s.ID, s.OffsetSyncs.OnSource, s.OffsetSyncs.ReplicationFactor)
-			if s.OffsetSyncs.OnSource {
-				onSource = append(onSource, syncs)
-			} else {
-				onTarget = append(onTarget, syncs)
-			}
-		}
-	}
-	return onTarget, onSource
 }
 
 // heartbeatsOnly serves a pair whose data is not replicated.

@@ -24,13 +24,15 @@ type model struct {
 	fault float64 // probability of a fault per request or partition
 	nodes int32
 	parts map[kafka.TopicPartition]*modelPartition
-	calm  bool // no more faults
+	calm  bool                // no more faults
+	txns  map[int64]*modelTxn // by producer id
 }
 
 type modelPartition struct {
 	leader    int32
 	epoch     kafka.LeaderEpoch
-	batches   [][]byte // base offsets set
+	batches   [][]byte    // base offsets set
+	fates     []*modelTxn // of each batch; nil outside transactions
 	end       int64
 	denied    bool // nobody may read it
 	producers map[int64]*modelProducer
@@ -48,7 +50,7 @@ type modelBatch struct {
 }
 
 func newModel(seed uint64, fault float64, nodes int32) *model {
-	return &model{rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
+	return &model{txns: map[int64]*modelTxn{}, rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
 }
 
 func (m *model) create(topic string, partitions int32) {
@@ -89,12 +91,13 @@ func (p *modelPartition) store(batch []byte) int64 {
 	}
 	base := p.end
 	p.batches = append(p.batches, own)
+	p.fates = append(p.fates, nil)
 	p.end += int64(h.LastOffsetDelta) + 1
 	return base
 }
 
 // produce is the broker's check of one batch (ProducerAppendInfo, LogValidator).
-func (p *modelPartition) produce(batch []byte) (int64, kafka.Code) {
+func (p *modelPartition) produce(batch []byte, txn *modelTxn) (int64, kafka.Code) {
 	h, err := recordbatch.ParseHeader(batch)
 	if err != nil {
 		return 0, kafka.CodeCorruptMessage
@@ -129,6 +132,7 @@ func (p *modelPartition) produce(batch []byte) (int64, kafka.Code) {
 		return 0, kafka.CodeOutOfOrderSequenceNumber
 	}
 	base := p.store(batch)
+	p.fates[len(p.fates)-1] = txn
 	pr.last = append(pr.last, modelBatch{h.BaseSequence, last, base})
 	if len(pr.last) > maxOpen {
 		pr.last = pr.last[1:]
@@ -357,7 +361,7 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 				log.leader, log.epoch = (log.leader+1)%m.nodes, log.epoch+1
 			}
 		default:
-			out.BaseOffset, out.Code = log.produce(part.Batch)
+			out.BaseOffset, out.Code = m.produceLocked(part, req.TransactionalID)
 			if out.Code == kafka.CodeNone && m.fails() {
 				out.Code = kafka.CodeNotEnoughReplicasAfterAppend // stored, but not acknowledged
 			}
@@ -376,7 +380,10 @@ func (m *model) values(t *testing.T, tp kafka.TopicPartition) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []string
-	for _, raw := range m.parts[tp].batches {
+	for i, raw := range m.parts[tp].batches {
+		if txn := m.parts[tp].fates[i]; txn != nil && txn.state != txnCommitted {
+			continue // a read_committed reader does not see it
+		}
 		h, err := recordbatch.ParseHeader(raw)
 		if err != nil {
 			t.Fatal(err)
@@ -404,4 +411,116 @@ func batchOf(t *testing.T, codec recordbatch.Codec, first, n int) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// modelTxn is one transaction of a producer.
+type modelTxn struct {
+	epoch int16
+	state txnState
+	parts map[kafka.TopicPartition]bool
+}
+
+type txnState uint8
+
+const (
+	txnOpen txnState = iota
+	txnCommitted
+	txnAborted
+)
+
+// produceLocked checks what the transaction coordinator checks, then appends.
+func (m *model) produceLocked(part kafka.ProducePartition, txnID string) (int64, kafka.Code) {
+	h, err := recordbatch.ParseHeader(part.Batch)
+	if err != nil {
+		return 0, kafka.CodeCorruptMessage
+	}
+	b := recordbatch.Batch{Header: h, Bytes: part.Batch}
+	if !b.Transactional() {
+		return m.parts[part.TopicPartition].produce(part.Batch, nil)
+	}
+	if txnID == "" {
+		return 0, kafka.CodeTransactionalIDAuthorizationFailed
+	}
+	txn := m.txns[h.ProducerID]
+	if txn == nil || txn.state != txnOpen || txn.epoch != h.ProducerEpoch || !txn.parts[part.TopicPartition] {
+		return 0, kafka.CodeInvalidTxnState
+	}
+	return m.parts[part.TopicPartition].produce(part.Batch, txn)
+}
+
+// endLocked writes the markers of a transaction.
+func (m *model) endLocked(pid int64, txn *modelTxn, state txnState, epoch int16) {
+	txn.state = state
+	for tp := range txn.parts {
+		p := m.parts[tp]
+		p.end++
+		if pr := p.producers[pid]; pr != nil && epoch > pr.epoch {
+			pr.epoch, pr.last = epoch, nil
+		}
+	}
+}
+
+// initProducer takes a producer id over: it raises the epoch and aborts what is open.
+func (m *model) initProducer(pid kafka.ProducerID) kafka.ProducerID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pid.Epoch++
+	if txn := m.txns[pid.ID]; txn != nil && txn.state == txnOpen {
+		m.endLocked(pid.ID, txn, txnAborted, pid.Epoch)
+	}
+	return pid
+}
+
+// modelTransactions is a lane's transactional id at the model's coordinator.
+type modelTransactions struct {
+	m   *model
+	pid kafka.ProducerID
+}
+
+func (t modelTransactions) Add(_ context.Context, tps []kafka.TopicPartition) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if t.m.fails() {
+		return kafka.CodeCoordinatorNotAvailable
+	}
+	txn := t.m.txns[t.pid.ID]
+	if txn != nil && txn.epoch > t.pid.Epoch {
+		return kafka.CodeProducerFenced
+	}
+	if txn == nil || txn.state != txnOpen {
+		txn = &modelTxn{epoch: t.pid.Epoch, parts: map[kafka.TopicPartition]bool{}}
+		t.m.txns[t.pid.ID] = txn
+	}
+	for _, tp := range tps {
+		txn.parts[tp] = true
+	}
+	if t.m.fails() {
+		return errCut // added, but the answer is lost
+	}
+	return nil
+}
+
+func (t modelTransactions) End(_ context.Context, commit bool) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	if t.m.fails() {
+		return kafka.CodeNotCoordinator
+	}
+	txn := t.m.txns[t.pid.ID]
+	state := txnAborted
+	if commit {
+		state = txnCommitted
+	}
+	switch {
+	case txn == nil || txn.epoch != t.pid.Epoch:
+		return kafka.CodeProducerFenced
+	case txn.state == txnOpen:
+		t.m.endLocked(t.pid.ID, txn, state, t.pid.Epoch)
+	case txn.state != state:
+		return kafka.CodeInvalidTxnState
+	}
+	if t.m.fails() {
+		return errCut // ended, but the answer is lost
+	}
+	return nil
 }

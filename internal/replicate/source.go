@@ -146,12 +146,13 @@ func (s *source) serve(ctx context.Context, conn Fetcher) (fetched bool, err err
 			continue
 		}
 		waitBrakes(ctx, s.task.brakes)
+		began := time.Now()
 		answer, err := conn.Fetch(ctx, s.limits(len(wanted) < left))
 		if err != nil {
 			return fetched, err
 		}
 		fetched = true
-		s.hand(answer, wanted)
+		s.hand(answer, wanted, time.Since(began))
 	}
 	return fetched, nil
 }
@@ -200,7 +201,7 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 }
 
 // hand gives each partition's part of an answer to its track.
-func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]struct{}) {
+func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]struct{}, took time.Duration) {
 	if answer.Buffer != nil {
 		defer answer.Buffer.Release()
 	}
@@ -225,7 +226,7 @@ func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]str
 		case p.DivergingEpoch != kafka.NoLeaderEpoch:
 			tr.truncated(p)
 		default:
-			tr.deliver(p, answer.Buffer)
+			tr.deliver(p, answer.Buffer, took)
 		}
 	}
 	for _, b := range s.task.brakes {

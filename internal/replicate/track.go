@@ -62,6 +62,7 @@ type Track struct {
 	epoch       kafka.LeaderEpoch // of the last batch read
 	from        *source           // where it is fetched; nil while unknown
 	full        bool              // not asked for because the queue is full
+	window      window            // how much is asked for at once
 	preferred   int32             // replica to read (KIP-392), NoNode for the leader
 	aborts      recordbatch.AbortFilter
 
@@ -105,6 +106,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 		state: TrackWaiting, reason: "starting", since: time.Now(),
 		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved,
 	}
+	tr.window = window{bytes: t.opts.PartitionMaxBytes, least: t.opts.PartitionMaxBytes, most: t.opts.FetchMaxBytes}
 	if tr.runs == nil {
 		tr.runs = &offsets.RunMap{}
 	}
@@ -123,7 +125,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.full = tr.app.queued >= int(tr.task.opts.PartitionMaxBytes)
+	tr.full = tr.app.queued >= int(tr.window.bytes)
 	if tr.closed || !tr.readsLocked() || tr.full || tr.app.phase != flowing {
 		tr.asked = -1
 		return kafka.FetchPartition{}, false
@@ -136,7 +138,7 @@ func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
 	return kafka.FetchPartition{
 		TopicPartition: tr.spec.Source, TopicID: tr.spec.SourceID,
 		Offset: int64(tr.next), CurrentEpoch: epoch, LastFetchedEpoch: tr.epoch,
-		MaxBytes: tr.task.opts.PartitionMaxBytes,
+		MaxBytes: tr.window.bytes,
 	}, true
 }
 
@@ -153,7 +155,7 @@ func (tr *Track) onSettled(e *Entry) {
 	}
 	tr.publishSyncs(e)
 	e.release(tr.task.budget)
-	if tr.full && tr.app.queued < int(tr.task.opts.PartitionMaxBytes) && tr.from != nil {
+	if tr.full && tr.app.queued < int(tr.window.bytes) && tr.from != nil {
 		tr.full = false
 		tr.from.touch(tr)
 	}

@@ -1,0 +1,163 @@
+package replicate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
+	"heliograph/internal/recordbatch"
+)
+
+// TestExactlyOnceWhateverFails is the simulation of the default mode under
+// transactions: besides the brokers' faults the coordinator's answers get lost,
+// and every lane that ends is taken over anew from its last committed positions.
+func TestExactlyOnceWhateverFails(t *testing.T) {
+	runs := *runsFlag / 3 // a transaction simulates more time than a batch
+	if testing.Short() {
+		runs = 30
+	}
+	for i := range runs {
+		seed := uint64(i + 1)
+		if *seedFlag != 0 {
+			seed = *seedFlag
+		}
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { simulateExactlyOnce(t, seed) })
+		})
+		if *seedFlag != 0 || t.Failed() {
+			break
+		}
+	}
+}
+
+// owner opens a lane again whenever it ends, as coord does.
+type owner struct {
+	t     *testing.T
+	rig   *rig
+	pid   kafka.ProducerID
+	parts []int32
+
+	stop  chan struct{}
+	done  chan struct{}
+	lives int
+}
+
+func (o *owner) run() {
+	defer close(o.done)
+	for {
+		o.lives++
+		o.pid = o.rig.target.initProducer(o.pid)
+		ended := make(chan struct{})
+		lane := o.rig.task.OpenLane(LaneSpec{
+			Index: 0, Producer: o.pid,
+			Positions:       kafka.TopicPartition{Topic: positionsTopic},
+			Runs:            kafka.TopicPartition{Topic: runsTopic},
+			TransactionalID: "A-mm2-MirrorSourceConnector-0",
+			Transactions:    modelTransactions{o.rig.target, o.pid},
+			Ended:           func(string, bool) { close(ended) },
+		})
+		committed := committedPositions(o.t, o.rig.target)
+		for _, p := range o.parts {
+			s := spec(p)
+			s.Next = committed[s.Source]
+			s.Write = mirror.DownstreamOffset(o.rig.target.ListOffsets(o.t.Context(), []kafka.TopicPartition{s.Target}, kafka.Latest, 0)[s.Target].Offset)
+			lane.Start([]TrackSpec{s})
+		}
+		select {
+		case <-ended:
+			lane.abandon()
+		case <-o.stop:
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := lane.Close(ctx); err != nil {
+				o.t.Error(err)
+			}
+			return
+		}
+	}
+}
+
+// committedPositions are the next source offsets that a read_committed reader
+// finds in the lane.
+func committedPositions(t *testing.T, m *model) map[kafka.TopicPartition]mirror.UpstreamOffset {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := map[kafka.TopicPartition]mirror.UpstreamOffset{}
+	p := m.parts[kafka.TopicPartition{Topic: positionsTopic}]
+	for i, raw := range p.batches {
+		if txn := p.fates[i]; txn != nil && txn.state != txnCommitted {
+			continue
+		}
+		h, _ := recordbatch.ParseHeader(raw)
+		records, err := recordbatch.Records(&recordbatch.Batch{Header: h, Bytes: raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			key, err := mirror.DecodePositionKey(r.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last, ok, err := mirror.DecodePositionValue(r.Value); err == nil && ok {
+				next[kafka.TopicPartition{Topic: key.Topic, Partition: key.Partition}] = last + 1
+			}
+		}
+	}
+	return next
+}
+
+func simulateExactlyOnce(t *testing.T, seed uint64) {
+	const partitions = 3
+	r := newRig(seed, 0.04, partitions)
+	o := &owner{t: t, rig: r, pid: kafka.ProducerID{ID: 7}, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
+	go o.run()
+	want := make([][]string, partitions)
+	for n := range 120 {
+		p := int32(n % partitions)
+		count := 1 + n%5
+		first := len(want[p])
+		r.source.appendRaw(spec(p).Source, batchOf(t, recordbatch.CodecNone, first, count))
+		for i := range count {
+			want[p] = append(want[p], fmt.Sprintf("record %d", first+i))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.source.setCalm()
+	r.target.setCalm()
+	waitUntil(t, "everything committed", func() bool {
+		done := 0
+		for _, s := range r.task.Snapshot() {
+			if s.State == TrackParked {
+				t.Fatalf("%s parked: %s", s.Source, s.Reason)
+			}
+			if int(s.Position) == len(want[s.Source.Partition]) {
+				done++
+			}
+		}
+		return done == partitions
+	})
+	close(o.stop)
+	<-o.done
+	t.Logf("%d lives", o.lives)
+	r.task.Close()
+	for p := range int32(partitions) {
+		if got := r.target.values(t, spec(p).Target); !slices.Equal(got, want[p]) {
+			t.Fatalf("partition %d: a read_committed reader sees %d records, %d are on the source (%d lives)", p, len(got), len(want[p]), o.lives)
+		}
+	}
+	if used := r.budget.Used(); used != 0 {
+		t.Fatalf("%d bytes of the budget were never given back", used)
+	}
+	final := committedPositions(t, r.target)
+	for p := range int32(partitions) {
+		if got := final[spec(p).Source]; int(got) != len(want[p]) {
+			t.Errorf("partition %d: the last position is %d, want %d", p, got, len(want[p]))
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package replicate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWindowFollowsThePath(t *testing.T) {
+	const mib = 1 << 20
+	w := window{bytes: mib, least: mib, most: 16 * mib}
+	for _, step := range []struct {
+		what string
+		n    int
+		took time.Duration
+		want int32
+	}{
+		{"a full answer over a short path", mib, time.Millisecond, mib},
+		{"a full answer over a long path", mib, 150 * time.Millisecond, 2 * mib},
+		{"and another", 2 * mib, 150 * time.Millisecond, 4 * mib},
+		{"little data over a long path: a long poll", 100, 500 * time.Millisecond, 4 * mib},
+		{"full again", 4 * mib, 150 * time.Millisecond, 8 * mib},
+		{"full again", 8 * mib, 150 * time.Millisecond, 16 * mib},
+		{"no further than a whole answer", 16 * mib, 150 * time.Millisecond, 16 * mib},
+		{"neither long nor short", 16 * mib, 10 * time.Millisecond, 16 * mib},
+		{"a short path again", mib, time.Millisecond, 8 * mib},
+	} {
+		w.fetched(step.n, step.took)
+		if w.bytes != step.want {
+			t.Fatalf("%s: window %d, want %d", step.what, w.bytes, step.want)
+		}
+	}
+}
+
+func TestWindowNeverShrinksBelowWhatTheFileSays(t *testing.T) {
+	w := window{bytes: 1000, least: 1000, most: 500}
+	w.fetched(1000, time.Second)
+	w.fetched(1000, 0)
+	if w.bytes != 1000 {
+		t.Fatalf("window %d", w.bytes)
+	}
+}
