@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
 	"heliograph/internal/verify"
@@ -96,7 +98,7 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 	}
 	vo := verify.Options{
 		Flow: f.ID, Pairs: pairs, Isolation: f.Data.Isolation, StartAtLatest: f.Data.StartAtLatest,
-		Wait: o.Wait, BytesPerSecond: o.BytesPerSecond, ShowRecords: o.ShowRecords, Positions: v.positions,
+		Wait: o.Wait, BytesPerSecond: o.BytesPerSecond, ShowRecords: o.ShowRecords, Positions: v.positions, Losses: v.losses,
 	}
 	if f.OffsetSyncs.Enabled {
 		vo.SyncsOnSource = f.OffsetSyncs.OnSource
@@ -225,6 +227,39 @@ func (v *verification) positions(ctx context.Context) (map[kafka.TopicPartition]
 		}
 	}
 	return next, nil
+}
+
+// losses are the entries of the target's loss ledger, of all flows into it.
+func (v *verification) losses(ctx context.Context) ([]losses.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	targets, err := v.target.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(targets, func(t kafka.TopicDetail) bool { return t.Name == mirror.LossesTopic })
+	if i < 0 {
+		return nil, nil
+	}
+	tps := partitionsOf(mirror.LossesTopic, int32(len(targets[i].Partitions)))
+	starts := v.target.ListOffsets(ctx, tps, kafka.Earliest, kafka.ReadCommitted)
+	ends := v.target.ListOffsets(ctx, tps, kafka.Latest, kafka.ReadCommitted)
+	var entries []losses.Entry
+	for _, tp := range tps {
+		if err := errors.Join(starts[tp].Err, ends[tp].Err); err != nil {
+			return entries, err
+		}
+		err := v.target.ReadRecords(ctx, tp, starts[tp].Offset, ends[tp].Offset, kafka.ReadCommitted, func(r kafka.Record) error {
+			if e, err := losses.Decode(r); err == nil {
+				entries = append(entries, e)
+			}
+			return nil
+		})
+		if err != nil {
+			return entries, err
+		}
+	}
+	return entries, nil
 }
 
 // reader is a cluster's client in the shape of verify's port.

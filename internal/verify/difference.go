@@ -41,6 +41,8 @@ type Difference struct {
 	Original int64 `json:"original_source_offset"`
 	// Fields says in which parts two records differ, where that was looked up.
 	Fields []string `json:"fields,omitempty"`
+	// Known is what the loss ledger says of the stretch.
+	Known string `json:"known,omitempty"`
 	// Source and Target are the first records, where the caller asked to see them.
 	Source *Shown `json:"source_record,omitempty"`
 	Target *Shown `json:"target_record,omitempty"`
@@ -77,6 +79,9 @@ func (d *Difference) text(source, target string) string {
 	}
 	if len(d.Fields) > 0 {
 		fmt.Fprintf(&b, "; in %s", strings.Join(d.Fields, ", "))
+	}
+	if d.Known != "" {
+		fmt.Fprintf(&b, "; the loss ledger names it: %s", d.Known)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 )
 
 const (
@@ -34,7 +35,12 @@ func (t *task) do(ctx context.Context) {
 			break
 		}
 	}
+	entries := t.run.ledger[t.source.tp]
+	for i := range entries {
+		t.out.Ledger = append(t.out.Ledger, entries[i].String())
+	}
 	if err == nil {
+		name(t.out.Listed, entries)
 		err = lookUp(ctx, t.source, t.target, t.out.Listed, t.run.opts.ShowRecords)
 		if err != nil {
 			t.out.Reason = join(t.out.Reason, "the differing records could not be read again: "+err.Error())
@@ -42,6 +48,32 @@ func (t *task) do(ctx context.Context) {
 		return
 	}
 	t.out.Verdict, t.out.Reason = Unknown, err.Error()
+}
+
+// name says of each difference what the ledger says of it.
+func name(list []Difference, entries []losses.Entry) {
+	for i := range list {
+		d := &list[i]
+		for j := range entries {
+			if e := &entries[j]; names(e, d) {
+				d.Known = fmt.Sprintf("%s at %s: %s", e.Kind, e.At.UTC().Format(time.RFC3339), e.Reason)
+				break
+			}
+		}
+	}
+}
+
+// names reports that an entry is about a difference.
+func names(e *losses.Entry, d *Difference) bool {
+	from, to := int64(e.From), int64(e.To)
+	switch d.Kind {
+	case Missing, Changed:
+		return from < d.SourceOffset+d.SourceRecords && d.SourceOffset < to
+	case Extra, Foreign, Duplicate:
+		return e.Kind == losses.ForeignWriter
+	case Reordered:
+	}
+	return false
 }
 
 func join(a, b string) string {

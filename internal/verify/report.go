@@ -71,6 +71,9 @@ type Partition struct {
 	Changed    int64        `json:"changed"`
 	Reordered  int64        `json:"reordered"`
 	Listed     []Difference `json:"differences"`
+	// Ledger are the loss ledger's entries about the partition, also of records
+	// that neither side holds any more.
+	Ledger []string `json:"ledger,omitempty"`
 	// Digest is the rolling digest of the equal records; two runs over the same
 	// records have the same one.
 	Digest string `json:"digest,omitempty"`
@@ -158,7 +161,7 @@ func writeTopic(b *strings.Builder, parts []Partition) {
 	fmt.Fprintf(b, "  %s -> %s: %s, %d equal in %d partitions, %s\n", parts[0].Topic, parts[0].Copy, verdict, equal, len(parts), parts[0].Method)
 	for i := range parts {
 		p := &parts[i]
-		if p.Verdict == Equal && p.Reason == "" {
+		if p.Verdict == Equal && p.Reason == "" && len(p.Ledger) == 0 {
 			continue
 		}
 		fmt.Fprintf(b, "    partition %d: %s", p.Partition, p.Verdict)
@@ -166,6 +169,9 @@ func writeTopic(b *strings.Builder, parts []Partition) {
 			fmt.Fprintf(b, ": %s", p.Reason)
 		}
 		b.WriteByte('\n')
+		for _, entry := range p.Ledger {
+			fmt.Fprintf(b, "      in the loss ledger: %s\n", entry)
+		}
 		writeDifferences(b, p)
 	}
 }

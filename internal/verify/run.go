@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	SyncsOnSource bool
 	// Positions tells up to which source offset the flow has copied each partition.
 	Positions func(context.Context) (map[kafka.TopicPartition]int64, error)
+	// Losses is the loss ledger.
+	Losses func(context.Context) ([]losses.Entry, error)
 	// Begin is told what is going to be read, before it is.
 	Begin func(Estimate)
 	// Watch is told how far it is, often; calls do not overlap.
@@ -75,6 +78,7 @@ type run struct {
 	pace           *pace
 	ends           map[kafka.TopicPartition]int64 // of the source, fixed at the start
 	anchors        map[kafka.TopicPartition]anchor
+	ledger         map[kafka.TopicPartition][]losses.Entry
 	compacted      sync.Mutex // one table of keys at a time
 
 	mu struct {
@@ -170,6 +174,7 @@ func (r *run) prepare(ctx context.Context, report *Report) error {
 	}
 	report.Estimate = e
 	r.readAnchors(ctx, report, begins)
+	r.readLedger(ctx, report)
 	return nil
 }
 
@@ -206,6 +211,23 @@ func (r *run) readAnchors(ctx context.Context, report *Report, starts map[kafka.
 	var err error
 	if r.anchors, err = readAnchors(ctx, c, r.opts.SyncsTopic, starts); err != nil {
 		report.Notes = append(report.Notes, fmt.Sprintf("the offset syncs in %s could not be read, so records alone align: %v", r.opts.SyncsTopic, err))
+	}
+}
+
+// readLedger reads what the flow has noted as lost.
+func (r *run) readLedger(ctx context.Context, report *Report) {
+	if r.opts.Losses == nil {
+		return
+	}
+	entries, err := r.opts.Losses(ctx)
+	if err != nil {
+		report.Notes = append(report.Notes, fmt.Sprintf("the loss ledger could not be read: %v", err))
+	}
+	r.ledger = map[kafka.TopicPartition][]losses.Entry{}
+	for _, e := range entries {
+		if e.Flow == r.opts.Flow {
+			r.ledger[e.Source] = append(r.ledger[e.Source], e)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/verify"
 )
@@ -345,6 +346,29 @@ func TestTransactionsAtTheSourceShiftOffsetsOnly(t *testing.T) {
 	expect(t, w.verify(committed), verify.Equal, 85)
 	if p := w.verify(); p.Verdict != verify.Different || p.Missing != 40 {
 		t.Errorf("a flow that reads uncommitted copies aborted records too: %+v", p)
+	}
+}
+
+func TestTheLedgerNamesWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.source.topic()
+	w.target.topic()
+	w.source.write(numbered(0, 50)...)
+	w.target.write(numbered(0, 20)...)
+	w.target.write(numbered(24, 40)...)
+	w.target.write(numbered(41, 50)...)
+	entry := losses.Entry{
+		Flow: mirror.FlowID{Source: "A", Target: "B"}, Source: kafka.TopicPartition{Topic: "t"},
+		From: 20, To: 24, Records: 4, Kind: losses.Refused, Action: losses.Continued, Reason: "too large", At: time.UnixMilli(0),
+	}
+	other := entry
+	other.Flow.Source, other.From, other.To = "C", 0, 50
+	p := w.verify(func(o *verify.Options) {
+		o.Losses = func(context.Context) ([]losses.Entry, error) { return []losses.Entry{other, entry}, nil }
+	})
+	expect(t, p, verify.Different, 45, verify.Missing, verify.Missing)
+	if got := p.Listed[0].Known; got != "refused at 1970-01-01T00:00:00Z: too large" || p.Listed[1].Known != "" || len(p.Ledger) != 1 {
+		t.Errorf("%+v, ledger %q", p.Listed, p.Ledger)
 	}
 }
 
