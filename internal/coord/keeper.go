@@ -53,6 +53,7 @@ type Replica struct {
 // partitions to copy.
 type Keeper struct {
 	opts   Options
+	books  Books
 	source Cluster
 	target Target
 	task   *replicate.Task
@@ -80,7 +81,7 @@ type Keeper struct {
 func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task, ledger replicate.Ledger, log *slog.Logger) *Keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
-		opts: opts, source: source, target: target, task: task, ledger: ledger, log: log, seed: maphash.MakeSeed(),
+		opts: opts, books: booksOf(opts, target, log), source: source, target: target, task: task, ledger: ledger, log: log, seed: maphash.MakeSeed(),
 		ctx: ctx, cancel: cancel, lanes: map[int32]*ownedLane{},
 		replicas: map[int32]map[kafka.TopicPartition]Replica{}, fences: map[int32]Fence{},
 	}
@@ -89,8 +90,7 @@ func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task
 // LaneOf is the lane a source partition belongs to: where MirrorMaker's
 // producer would put its position record.
 func (k *Keeper) LaneOf(tp kafka.TopicPartition) int32 {
-	key := mirror.PositionKey{Connector: mirror.SourceConnector, Cluster: k.opts.Flow.Source, Topic: tp.Topic, Partition: tp.Partition}
-	return mirror.PartitionFor(key.AppendTo(nil), k.opts.Lanes)
+	return k.books.laneOf(tp)
 }
 
 // SetReplicas tells the whole set of partitions to copy. Lanes add and end
@@ -237,11 +237,7 @@ func (k *Keeper) strayPositions(ctx context.Context) (positions, error) {
 	if k.strays.found != nil && time.Since(k.strays.at) < strayAge {
 		return k.strays.found, nil
 	}
-	lanes := make([]int32, k.opts.Lanes)
-	for i := range lanes {
-		lanes[i] = int32(i)
-	}
-	found, err := k.readPositions(ctx, lanes)
+	found, err := k.books.readPositions(ctx, k.books.allLanes())
 	if err != nil {
 		return nil, err
 	}

@@ -203,29 +203,29 @@ func (o *ownedLane) open(ctx context.Context) error {
 		return err
 	}
 	o.id = id
-	if o.stored, err = o.keeper.readPositions(ctx, []int32{o.index}); err != nil {
+	if o.stored, err = o.keeper.books.readPositions(ctx, []int32{o.index}); err != nil {
 		return err
 	}
 	if id.fence == FenceMarker {
 		// The last owner's positions may still arrive in our lane: close it too.
-		books := []kafka.TopicPartition{{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}, o.keeper.runsPartition(o.index)}
+		books := []kafka.TopicPartition{{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}, o.keeper.books.runsPartition(o.index)}
 		if o.unclean() {
 			if _, err := o.keeper.mark(ctx, id, books); err != nil {
 				return err
 			}
-			if o.stored, err = o.keeper.readPositions(ctx, []int32{o.index}); err != nil {
+			if o.stored, err = o.keeper.books.readPositions(ctx, []int32{o.index}); err != nil {
 				return err
 			}
 		}
 	}
-	if o.chunks, err = o.keeper.readRuns(ctx, o.index); err != nil {
+	if o.chunks, err = o.keeper.books.readRuns(ctx, o.index); err != nil {
 		return err
 	}
 	o.keeper.noteFence(o.index, id.fence)
 	spec := replicate.LaneSpec{
 		Index: o.index, Producer: id.producer,
 		Positions: kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index},
-		Runs:      o.keeper.runsPartition(o.index),
+		Runs:      o.keeper.books.runsPartition(o.index),
 		Ended: func(reason string, fenced bool) {
 			select {
 			case o.ended <- ending{reason, fenced}:

@@ -27,13 +27,13 @@ const readConcurrency = 8
 // readPositions reads lanes from their start to their end. A key found in
 // several lanes (a topic that was grown, another partitioner) counts by its
 // newest record.
-func (k *Keeper) readPositions(ctx context.Context, lanes []int32) (positions, error) {
+func (b Books) readPositions(ctx context.Context, lanes []int32) (positions, error) {
 	tps := make([]kafka.TopicPartition, len(lanes))
 	for i, n := range lanes {
-		tps[i] = kafka.TopicPartition{Topic: k.opts.PositionsTopic, Partition: n}
+		tps[i] = kafka.TopicPartition{Topic: b.PositionsTopic, Partition: n}
 	}
-	starts := k.target.ListOffsets(ctx, tps, kafka.Earliest, kafka.ReadCommitted)
-	ends := k.target.ListOffsets(ctx, tps, kafka.Latest, kafka.ReadCommitted)
+	starts := b.Reader.ListOffsets(ctx, tps, kafka.Earliest, kafka.ReadCommitted)
+	ends := b.Reader.ListOffsets(ctx, tps, kafka.Latest, kafka.ReadCommitted)
 	found := make([]positions, len(tps))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(readConcurrency)
@@ -47,8 +47,8 @@ func (k *Keeper) readPositions(ctx context.Context, lanes []int32) (positions, e
 			continue
 		}
 		g.Go(func() error {
-			err := k.target.ReadRecords(ctx, tp, from.Offset, to.Offset, kafka.ReadCommitted, func(r kafka.Record) error {
-				return k.readPosition(found[i], tp, r)
+			err := b.Reader.ReadRecords(ctx, tp, from.Offset, to.Offset, kafka.ReadCommitted, func(r kafka.Record) error {
+				return b.readPosition(found[i], tp, r)
 			})
 			if err != nil {
 				return fmt.Errorf("positions in %s: %w", tp, err)
@@ -73,9 +73,9 @@ func (k *Keeper) readPositions(ctx context.Context, lanes []int32) (positions, e
 // readPosition applies one record. Keys of other connectors and clusters are
 // passed over; a record that cannot be read is named and passed over too, since
 // the partition will then be found without a position and ask.
-func (k *Keeper) readPosition(into positions, lane kafka.TopicPartition, r kafka.Record) error {
+func (b Books) readPosition(into positions, lane kafka.TopicPartition, r kafka.Record) error {
 	key, err := mirror.DecodePositionKey(r.Key)
-	if errors.Is(err, mirror.ErrNotPosition) || (err == nil && (key.Connector != mirror.SourceConnector || key.Cluster != k.opts.Flow.Source)) {
+	if errors.Is(err, mirror.ErrNotPosition) || (err == nil && (key.Connector != mirror.SourceConnector || key.Cluster != b.Source)) {
 		return nil
 	}
 	var s stored
@@ -83,7 +83,7 @@ func (k *Keeper) readPosition(into positions, lane kafka.TopicPartition, r kafka
 		s, err = decodeStored(r)
 	}
 	if err != nil {
-		k.log.Warn("a position cannot be read", "topic", lane.Topic, "partition", lane.Partition, "offset", r.Offset, "err", err)
+		b.Log.Warn("a position cannot be read", "topic", lane.Topic, "partition", lane.Partition, "offset", r.Offset, "err", err)
 		return nil
 	}
 	tp := kafka.TopicPartition{Topic: key.Topic, Partition: key.Partition}

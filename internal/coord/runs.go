@@ -10,6 +10,7 @@ import (
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 	"heliograph/internal/offsets"
+	"heliograph/internal/plan"
 )
 
 // storedRuns are the chunks of the offset map by source partition and number.
@@ -21,16 +22,16 @@ type chunk struct {
 }
 
 // runsPartition is the lane's partition of the offset map.
-func (k *Keeper) runsPartition(lane int32) kafka.TopicPartition {
-	return kafka.TopicPartition{Topic: k.opts.RunsTopic, Partition: lane % max(1, k.opts.RunsPartitions)}
+func (b Books) runsPartition(lane int32) kafka.TopicPartition {
+	return kafka.TopicPartition{Topic: b.RunsTopic, Partition: lane % max(1, b.RunsPartitions)}
 }
 
 // readRuns reads the lane's part of the offset map.
-func (k *Keeper) readRuns(ctx context.Context, lane int32) (storedRuns, error) {
-	tp := k.runsPartition(lane)
+func (b Books) readRuns(ctx context.Context, lane int32) (storedRuns, error) {
+	tp := b.runsPartition(lane)
 	tps := []kafka.TopicPartition{tp}
-	start := k.target.ListOffsets(ctx, tps, kafka.Earliest, kafka.ReadCommitted)[tp]
-	end := k.target.ListOffsets(ctx, tps, kafka.Latest, kafka.ReadCommitted)[tp]
+	start := b.Reader.ListOffsets(ctx, tps, kafka.Earliest, kafka.ReadCommitted)[tp]
+	end := b.Reader.ListOffsets(ctx, tps, kafka.Latest, kafka.ReadCommitted)[tp]
 	if err := errors.Join(start.Err, end.Err); err != nil {
 		return nil, fmt.Errorf("bounds of %s: %w", tp, err)
 	}
@@ -38,10 +39,10 @@ func (k *Keeper) readRuns(ctx context.Context, lane int32) (storedRuns, error) {
 	if start.Offset >= end.Offset {
 		return found, nil
 	}
-	err := k.target.ReadRecords(ctx, tp, start.Offset, end.Offset, kafka.ReadCommitted, func(r kafka.Record) error {
+	err := b.Reader.ReadRecords(ctx, tp, start.Offset, end.Offset, kafka.ReadCommitted, func(r kafka.Record) error {
 		key, err := offsets.DecodeChunkKey(r.Key)
 		if err != nil {
-			k.log.Warn("a chunk of the offset map cannot be read", "topic", tp.Topic, "partition", tp.Partition, "offset", r.Offset, "err", err)
+			b.Log.Warn("a chunk of the offset map cannot be read", "topic", tp.Topic, "partition", tp.Partition, "offset", r.Offset, "err", err)
 			return nil
 		}
 		of := kafka.TopicPartition{Topic: key.Topic, Partition: key.Partition}
@@ -51,7 +52,7 @@ func (k *Keeper) readRuns(ctx context.Context, lane int32) (storedRuns, error) {
 		}
 		runs, err := offsets.DecodeChunk(r.Value)
 		if err != nil {
-			k.log.Warn("a chunk of the offset map cannot be read", "topic", tp.Topic, "partition", tp.Partition, "offset", r.Offset, "err", err)
+			b.Log.Warn("a chunk of the offset map cannot be read", "topic", tp.Topic, "partition", tp.Partition, "offset", r.Offset, "err", err)
 			return nil
 		}
 		if found[of] == nil {
@@ -78,17 +79,27 @@ func (o *ownedLane) runMap(r Replica) *offsets.RunMap {
 		// What is stored belongs to an earlier life of the partition.
 		return offsets.NewRunMap(slices.Max(slices.Collect(maps.Keys(chunks))) + 1)
 	}
+	return loadRuns(chunks, r.SourceID, s.Stored)
+}
+
+// loadRuns makes a map of the chunks of a topic with that id, up to a position
+// that has facts.
+func loadRuns(chunks map[int64]chunk, id kafka.TopicID, s plan.Stored) *offsets.RunMap {
 	same := map[int64][]offsets.Run{}
 	for n, c := range chunks {
-		if c.id == r.SourceID {
+		if c.id == id {
 			same[n] = c.runs
 		}
 	}
-	position := mirror.UpstreamOffset(0)
-	if s.Committed {
-		position = s.Last + 1
+	return offsets.LoadRuns(same, firstUnsettled(s), s.Facts.NextTarget)
+}
+
+// firstUnsettled is the first source offset that a position does not cover.
+func firstUnsettled(s plan.Stored) mirror.UpstreamOffset {
+	if !s.Committed {
+		return 0
 	}
-	return offsets.LoadRuns(same, position, s.Facts.NextTarget)
+	return s.Last + 1
 }
 
 // mapFound adds to a map the records that a scan found behind the position, pair
