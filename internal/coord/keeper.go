@@ -126,6 +126,7 @@ func (k *Keeper) Assigned(lanes []int32) {
 			keeper: k, index: n, cancel: cancel, done: make(chan struct{}),
 			wake: make(chan struct{}, 1), ended: make(chan ending, 1), drain: make(chan context.Context, 1),
 		}
+		o.quit, o.hurryUp = context.WithCancel(k.ctx)
 		k.lanes[n] = o
 		k.wg.Go(func() { o.run(ctx) })
 	}
@@ -146,11 +147,15 @@ func (k *Keeper) Revoked(ctx context.Context, lanes []int32) {
 	k.mu.Unlock()
 	for _, o := range owned {
 		o.drain <- ctx
+		o.hurryUp()
 	}
 	for _, o := range owned {
 		<-o.done
 	}
 }
+
+// errDraining interrupts a takeover because the lane is to be given up in order.
+var errDraining = errors.New("the lane is being given up")
 
 // errLost ends lanes whose ownership is gone already: nothing may be written.
 var errLost = errors.New("the lane was lost to another owner")

@@ -38,6 +38,10 @@ type ownedLane struct {
 	wake   chan struct{}
 	ended  chan ending
 	drain  chan context.Context // the context bounds the draining
+	// quit ends when draining is asked for, so that a takeover under way does
+	// not hold it up.
+	quit    context.Context //nolint:containedctx // a signal, as drain is
+	hurryUp context.CancelFunc
 
 	id      identity
 	lane    *replicate.Lane // nil until the lane has partitions
@@ -46,6 +50,27 @@ type ownedLane struct {
 	running map[kafka.TopicPartition]Replica // tracks handed to the lane, or on their way
 	scans   sync.WaitGroup
 	slots   chan struct{}
+	// scanning are the scans begun for partitions of the lane, ended or not.
+	scanning map[kafka.TopicPartition]*scanRun
+}
+
+// scanRun is one partition's scan under way.
+type scanRun struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newScanRun(life context.Context) (context.Context, *scanRun) {
+	ctx, cancel := context.WithCancel(life)
+	return ctx, &scanRun{cancel, make(chan struct{})}
+}
+
+// end stops the scan and waits for it. A partition that was not scanned has none.
+func (r *scanRun) end() {
+	if r != nil {
+		r.cancel()
+		<-r.done
+	}
 }
 
 func (o *ownedLane) signal() {
@@ -79,16 +104,13 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	o.lane, o.stored, o.running = nil, nil, map[kafka.TopicPartition]Replica{}
-	o.slots = make(chan struct{}, scanConcurrency)
+	o.slots, o.scanning = make(chan struct{}, scanConcurrency), map[kafka.TopicPartition]*scanRun{}
 	keepAlive := time.NewTicker(keepAliveEvery)
 	defer keepAlive.Stop()
 	for {
-		if err := o.reconcile(ctx); err != nil {
-			if ctx.Err() == nil {
-				o.keeper.log.Warn("taking a lane over did not work, trying again", "lane", o.index, "err", err)
-			}
+		if err := o.reconcile(ctx); err != nil && !o.tolerate(ctx, err) {
 			o.give(ctx, cancel)
-			return ctx.Err() == nil || parent.Err() == nil
+			return parent.Err() == nil
 		}
 		select {
 		case <-parent.Done():
@@ -112,6 +134,21 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 		case <-o.wake:
 		}
 	}
+}
+
+// tolerate reports whether the lane can go on although new partitions could not
+// be started: those that run are not to suffer. They are tried again.
+func (o *ownedLane) tolerate(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || o.quit.Err() != nil {
+		return o.quit.Err() != nil // the drain that was asked for comes next
+	}
+	fenced := kafka.ClassOf(err) == kafka.ClassFence
+	o.keeper.log.Warn("taking partitions over did not work, trying again", "lane", o.index, "err", err, "fenced", fenced)
+	if o.lane == nil || fenced {
+		return false
+	}
+	time.AfterFunc(takeoverPause, o.signal)
+	return true
 }
 
 // keepAlive writes a marker into the lane's own partition, so that the
@@ -143,8 +180,12 @@ func (o *ownedLane) give(_ context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// reconcile makes the lane's tracks match the wanted partitions.
-func (o *ownedLane) reconcile(ctx context.Context) error {
+// reconcile makes the lane's tracks match the wanted partitions. Being asked to
+// drain interrupts it; the scans it has started live on with life.
+func (o *ownedLane) reconcile(life context.Context) error {
+	ctx, cancel := context.WithCancelCause(life)
+	defer cancel(nil)
+	defer context.AfterFunc(o.quit, func() { cancel(errDraining) })()
 	wanted := o.keeper.wanted(o.index)
 	var gone []kafka.TopicPartition
 	for tp, r := range o.running {
@@ -154,7 +195,9 @@ func (o *ownedLane) reconcile(ctx context.Context) error {
 		}
 	}
 	if len(gone) > 0 && o.lane != nil {
-		o.scans.Wait()
+		for _, tp := range gone {
+			o.scanning[tp].end()
+		}
 		o.lane.Stop(gone)
 	}
 	var fresh []Replica
@@ -174,7 +217,7 @@ func (o *ownedLane) reconcile(ctx context.Context) error {
 	if err := o.searchElsewhere(ctx, fresh); err != nil {
 		return err
 	}
-	return o.start(ctx, fresh)
+	return o.start(ctx, life, fresh)
 }
 
 // searchElsewhere looks in all lanes for positions that are not in their own: a
@@ -259,7 +302,7 @@ type placed struct {
 
 // start places partitions, fences those with unfinished writing, starts what
 // can start at once and scans the rest.
-func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
+func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 	k := o.keeper
 	k.learnLeaders(ctx, replicas)
 	sources, targets, failed := k.bounds(ctx, replicas)
@@ -277,9 +320,6 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 		}
 		in := o.input(r, sources[r.Source], targets[r.Source])
 		p := plan.Place(in)
-		if p.Gap != nil && k.opts.ParkOvertaken {
-			p = plan.Placement{Kind: plan.PlacePark, Reason: p.Gap.Reason, Gap: p.Gap, Lost: losses.Overtaken, Choices: []plan.Choice{plan.ChoiceKeep}}
-		}
 		if err := o.enter(ctx, r, p); err != nil {
 			k.log.Warn("a partition cannot start before its loss is written down", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
 			time.AfterFunc(takeoverPause, o.signal)
@@ -288,7 +328,7 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 		o.running[r.Source] = r
 		switch p.Kind {
 		case plan.PlacePark:
-			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(p))
+			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(in, p))
 		case plan.PlaceScan:
 			scans = append(scans, placed{r, in, p})
 			if o.id.fence == FenceMarker && p.Anchored && !in.Stored.Facts.Clean && in.Stored.Facts.ProducerID == o.id.producer.ID {
@@ -304,18 +344,24 @@ func (o *ownedLane) start(ctx context.Context, replicas []Replica) error {
 	}
 	marked, err := k.mark(ctx, o.id, marks)
 	if err != nil {
+		for _, s := range scans {
+			delete(o.running, s.Source)
+		}
 		return err
 	}
-	waited := sync.OnceFunc(func() { pause(ctx, SessionTimeout) })
+	waited := sync.OnceFunc(func() { pause(life, SessionTimeout) })
 	began := time.Now()
 	var left, records atomic.Int64
 	left.Store(int64(len(scans)))
 	for _, s := range scans {
+		ctx, run := newScanRun(life)
+		o.scanning[s.Source] = run
 		o.scans.Go(func() {
+			defer close(run.done)
 			o.slots <- struct{}{}
 			defer func() { <-o.slots }()
 			records.Add(int64(o.scan(ctx, s, marked[s.Target], waited)))
-			if left.Add(-1) == 0 && ctx.Err() == nil {
+			if left.Add(-1) == 0 && life.Err() == nil {
 				k.log.Info("the last owner had not stopped in order: read where it ended", "lane", o.index, "partitions", len(scans),
 					"records", records.Load(), "fence", string(o.id.fence), "took", time.Since(began).Round(time.Millisecond).String())
 			}
@@ -331,7 +377,7 @@ func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLo
 		SourceCluster: k.opts.SourceClusterID, TargetCluster: k.opts.TargetClusterID,
 		SourceID: r.SourceID, TargetID: r.TargetID,
 		SourceLog: source, TargetLog: target,
-		Reset: k.opts.Reset, Born: r.Born, Missing: k.opts.Missing,
+		Reset: k.opts.Reset, Born: r.Born, Missing: k.opts.Missing, ParkOvertaken: k.opts.ParkOvertaken,
 	}
 	if s, ok := o.stored[r.Source]; ok {
 		in.Stored = &s.Stored
@@ -359,15 +405,25 @@ func (o *ownedLane) enter(ctx context.Context, r Replica, p plan.Placement) erro
 	return o.keeper.ledger.Write(ctx, e)
 }
 
-func parkReason(p plan.Placement) string {
-	if len(p.Choices) == 0 {
+// parkReason tells why a partition is parked and what would let it go on.
+func parkReason(in plan.PlaceInput, p plan.Placement) string {
+	if p.Lost == losses.Overtaken {
+		return p.Reason + "; to go on behind them set heliograph.retention.overtaken = continue"
+	}
+	var words []string
+	for _, c := range p.Choices {
+		if c != plan.ChoiceKeep { // an answer for one partition, not for a file
+			words = append(words, string(c))
+		}
+	}
+	if len(words) == 0 {
 		return p.Reason
 	}
-	words := make([]string, len(p.Choices))
-	for i, c := range p.Choices {
-		words[i] = string(c)
+	set := "set heliograph.missing.position to one of " + strings.Join(words, ", ")
+	if in.Stored != nil && (in.Stored.Committed || in.Stored.Facts != nil) {
+		set = "to go on all the same, delete the partition's position and " + set
 	}
-	return p.Reason + "; set heliograph.missing.position to one of " + strings.Join(words, ", ")
+	return p.Reason + "; " + set
 }
 
 // scan finds one partition's place, starts its track, and returns how many

@@ -1,3 +1,5 @@
+//go:build bench
+
 // Command bench measures heliograph beside Java MirrorMaker 2, in turns, on the
 // same two real clusters, and appends the medians to docs/benchmarks.md:
 //
