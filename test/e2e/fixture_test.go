@@ -148,17 +148,13 @@ func (f *fixture) produce(c *kafkatest.Cluster, topic string, over int32, count 
 }
 
 // consume reads a group's next records until it has count of them, commits what
-// it has read, leaves the group and returns how many came from each partition.
-func consume(tb testing.TB, c *kafkatest.Cluster, group string, count int, topics ...string) map[kafka.TopicPartition]int {
+// it has read and leaves the group.
+func consume(tb testing.TB, c *kafkatest.Cluster, group string, count int, topics ...string) {
 	tb.Helper()
-	got := map[kafka.TopicPartition]int{}
-	left := count
-	consumeUntil(tb, c, group, topics, func(r *kgo.Record) bool {
-		got[kafka.TopicPartition{Topic: r.Topic, Partition: r.Partition}]++
-		left--
-		return left == 0
+	consumeUntil(tb, c, group, topics, func(*kgo.Record) bool {
+		count--
+		return count == 0
 	})
-	return got
 }
 
 // consumeUntil reads a group's next records until one of them is the last one.

@@ -84,10 +84,9 @@ func mirrorMaker(t *testing.T, args ...string) *heliograph {
 	return launch(t, link, args...)
 }
 
-// proxied is a fixture whose primary is reached through a proxy at first. The
-// cluster's answers name its own address, so the proxy stands for a bootstrap
-// address that is not there yet.
-func proxied(t *testing.T, f *fixture, c *kafkatest.Cluster) *kafkatest.Proxy {
+// proxied stands before a cluster as its bootstrap address. The cluster's
+// answers name its own address, so the proxy is what may not be there yet.
+func proxied(t *testing.T, c *kafkatest.Cluster) *kafkatest.Proxy {
 	t.Helper()
 	p, err := kafkatest.NewProxy(t.Context(), c.Bootstrap())
 	if err != nil {
@@ -95,7 +94,7 @@ func proxied(t *testing.T, f *fixture, c *kafkatest.Cluster) *kafkatest.Proxy {
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
-			f.tb.Error(err)
+			t.Error(err)
 		}
 	})
 	return p
@@ -111,7 +110,7 @@ func TestUnreachableSourceWaits(t *testing.T) {
 	other.CreateTopic(t, elsewhere, 1, nil)
 	other.Produce(t, kafkatest.Messages(elsewhere, 1, 10))
 	f.produce(f.primary, topic, partitions, 100)
-	proxy := proxied(t, f, f.primary)
+	proxy := proxied(t, f.primary)
 	proxy.Cut()
 
 	third := "third-" + f.name
@@ -145,7 +144,7 @@ func TestUnreachableSourceWaits(t *testing.T) {
 func TestUnreachableTargetUnderMirrorMakersName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	proxy := proxied(t, f, f.backup)
+	proxy := proxied(t, f.backup)
 	proxy.Cut()
 	h := mirrorMaker(t, f.oneWay(f.to+".bootstrap.servers = "+proxy.Addr(), "heliograph.metrics.address = off"))
 	code, err := h.ExitCode(within(t, 2*patience))
@@ -201,19 +200,21 @@ func TestFactorThatDoesNotFit(t *testing.T) {
 // TestLoopsAreRefused: what would feed itself is refused before anything is written.
 func TestLoopsAreRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.topic1()
 	t.Run("identity both ways", func(t *testing.T) {
-		identity := newFixture(t)
-		identity.identity = true
-		h := start(t, identity.file(identity.to+"->"+identity.from+".enabled = true"))
+		t.Parallel()
+		f := newFixture(t)
+		f.identity = true
+		h := start(t, f.file(f.to+"->"+f.from+".enabled = true"))
 		h.exit(1)
-		if !strings.Contains(h.Log(), "round for ever") || !strings.Contains(h.Log(), identity.topic("test-topic-")) {
+		if !strings.Contains(h.Log(), "round for ever") || !strings.Contains(h.Log(), f.topic("test-topic-")) {
 			t.Errorf("the log does not say what would go round:\n%s", h.Log())
 		}
-		untouched(t, identity)
+		untouched(t, f)
 	})
 	t.Run("one cluster, two aliases", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.topic1()
 		// Two spellings of one address: only the cluster itself can tell.
 		h := start(t, f.oneWay(f.to+".bootstrap.servers = "+localhost(t, f.primary.Bootstrap())))
 		why := h.awaitState(f.flow(), "failed")

@@ -47,9 +47,9 @@ func groupSyncOneWay(t *testing.T, f *fixture, lag int) {
 	h.stop()
 }
 
-// redelivers has the group go on on backup and checks that it reads fewer than
-// lag records of each partition again (none for 0). A last record in each
-// partition, written on primary and copied, ends the reading.
+// redelivers moves the group to backup and checks that it reads fewer than lag
+// records of each partition again (none for 0). A last record in each partition,
+// written on primary and copied, ends the reading.
 func (f *fixture) redelivers(lag int, topics ...string) {
 	f.tb.Helper()
 	var remotes []string

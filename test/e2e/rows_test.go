@@ -45,43 +45,44 @@ func TestI1Replication(t *testing.T) {
 	same(t, kafkatest.Side{Cluster: f.primary, Topic: topic}, kafkatest.Side{Cluster: f.backup, Topic: f.remote(topic)})
 	same(t, kafkatest.Side{Cluster: f.backup, Topic: topic}, kafkatest.Side{Cluster: f.primary, Topic: f.returned(topic)})
 
-	t.Run("settings at creation", func(t *testing.T) {
-		topic := f.topic("test-topic-with-config")
-		f.primary.CreateTopic(t, topic, partitions, map[string]string{"delete.retention.ms": "1000", "retention.bytes": "1000"})
-		f.backup.AwaitTopic(t, f.remote(topic), partitions)
-		if got := topicConfig(t, f.backup, f.remote(topic), "retention.bytes"); got != "1000" {
-			t.Errorf("retention.bytes of the copy is %s", got)
-		}
-		if got := topicConfig(t, f.backup, f.remote(topic), "delete.retention.ms"); got == "1000" {
-			t.Error("delete.retention.ms was copied though excluded")
-		}
-	})
-	t.Run("heartbeats", func(t *testing.T) {
-		heartbeats(t, f.backup, "heartbeats", f.from, f.to)
-		heartbeats(t, f.primary, "heartbeats", f.to, f.from)
-		heartbeats(t, f.backup, f.from+".heartbeats", f.to, f.from)
-		heartbeats(t, f.primary, f.to+".heartbeats", f.from, f.to)
-	})
-	t.Run("checkpoints and fail-over", func(t *testing.T) {
-		for _, way := range []struct {
-			from, to *kafkatest.Cluster
-			alias    string
-		}{{f.primary, f.backup, f.from}, {f.backup, f.primary, f.to}} {
-			failOver(t, f, way.from, way.to, way.alias, topic)
-		}
-	})
-	t.Run("topics born later", func(t *testing.T) {
-		topic2, topic3 := f.topic("test-topic-2"), f.topic("test-topic-3")
-		f.primary.CreateTopic(t, topic2, partitions, nil)
-		f.backup.CreateTopic(t, topic3, partitions, nil)
-		f.produce(f.primary, topic2, 1, 10)
-		f.produce(f.backup, topic3, 1, 10)
-		f.backup.AwaitTopic(t, f.remote(topic2), partitions)
-		f.primary.AwaitTopic(t, f.returned(topic3), partitions)
-		awaitCount(within(t, patience), t, f.backup, f.remote(topic2), 10)
-		awaitCount(within(t, patience), t, f.primary, f.returned(topic3), 10)
-	})
+	settingsAtCreation(t, f)
+	heartbeats(t, f.backup, "heartbeats", f.from, f.to)
+	heartbeats(t, f.primary, "heartbeats", f.to, f.from)
+	heartbeats(t, f.backup, f.from+".heartbeats", f.to, f.from)
+	heartbeats(t, f.primary, f.to+".heartbeats", f.from, f.to)
+	failOver(t, f, f.primary, f.backup, f.from, topic)
+	failOver(t, f, f.backup, f.primary, f.to, topic)
+	f.monotonic()
+	bornLater(t, f)
 	h.stop()
+}
+
+// settingsAtCreation: a new topic is made with the source's settings but for the excluded ones.
+func settingsAtCreation(t *testing.T, f *fixture) {
+	t.Helper()
+	topic := f.topic("test-topic-with-config")
+	f.primary.CreateTopic(t, topic, partitions, map[string]string{"delete.retention.ms": "1000", "retention.bytes": "1000"})
+	f.backup.AwaitTopic(t, f.remote(topic), partitions)
+	if got := topicConfig(t, f.backup, f.remote(topic), "retention.bytes"); got != "1000" {
+		t.Errorf("retention.bytes of the copy is %s", got)
+	}
+	if got := topicConfig(t, f.backup, f.remote(topic), "delete.retention.ms"); got == "1000" {
+		t.Error("delete.retention.ms was copied though excluded")
+	}
+}
+
+// bornLater makes a topic on each side while both flows run.
+func bornLater(t *testing.T, f *fixture) {
+	t.Helper()
+	topic2, topic3 := f.topic("test-topic-2"), f.topic("test-topic-3")
+	f.primary.CreateTopic(t, topic2, partitions, nil)
+	f.backup.CreateTopic(t, topic3, partitions, nil)
+	f.produce(f.primary, topic2, 1, 10)
+	f.produce(f.backup, topic3, 1, 10)
+	f.backup.AwaitTopic(t, f.remote(topic2), partitions)
+	f.primary.AwaitTopic(t, f.returned(topic3), partitions)
+	awaitCount(within(t, patience), t, f.backup, f.remote(topic2), 10)
+	awaitCount(within(t, patience), t, f.primary, f.returned(topic3), 10)
 }
 
 // heartbeats waits for one of a pair's heartbeats in a topic.
@@ -104,8 +105,8 @@ func heartbeats(t *testing.T, c *kafkatest.Cluster, topic, source, target string
 	})
 }
 
-// failOver has a group read half of a topic on one cluster and go on on the other
-// at the translated offsets.
+// failOver has a group read a topic on one cluster and goes on at the translated
+// offsets on the other.
 func failOver(t *testing.T, f *fixture, from, to *kafkatest.Cluster, alias, topic string) {
 	t.Helper()
 	group := f.group() + "-from-" + from.Name()
@@ -148,8 +149,8 @@ func failOver(t *testing.T, f *fixture, from, to *kafkatest.Cluster, alias, topi
 }
 
 // TestI2EmptyPartition: a partition without records has no checkpoint, and that
-// does not keep a group from going on on backup at its start. The group is Java's
-// consumer, because that one commits its place in an empty partition too.
+// does not keep a group from moving to backup. The group is Java's consumer,
+// because that one commits its place in an empty partition too.
 func TestI2EmptyPartition(t *testing.T) {
 	namings(t, func(t *testing.T, f *fixture) {
 		topic := f.topic("test-topic-with-empty-partition")
