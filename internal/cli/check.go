@@ -190,7 +190,7 @@ func notes(f *config.Flow) []string {
 		add("writes to its source: topic %s on %s (offset-syncs.topic.location = target avoids it)",
 			f.Policy.OffsetSyncsTopic(f.ID.Target), f.ID.Source)
 	}
-	for _, what := range daemon.Unapplied(f) {
+	for _, what := range daemon.OtherLogins(f) {
 		add("not done: %s", what)
 	}
 	return out

@@ -240,25 +240,20 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 		Topic:             w.text("offset.storage.topic", "mm2-offsets."+string(f.ID.Source)+".internal"),
 		Partitions:        int32(w.integer("offset.storage.partitions", 32, 25)),
 		ReplicationFactor: w.factor("offset.storage.replication.factor", 3),
-		TopicConfigs:      map[string]string{},
 		Commit:            Every{Interval: 5 * time.Second},
 		Missing: MissingPosition(r.choice("heliograph.missing.position", string(MissingPark),
 			string(MissingPark), string(MissingScan), string(MissingEnd), string(MissingStart))),
+		Overtaken: OvertakenRecords(r.choice("heliograph.retention.overtaken", string(OvertakenContinue),
+			string(OvertakenContinue), string(OvertakenPark))),
+		ForeignWriter: ForeignWriter(r.choice("heliograph.foreign.writer", string(foreignDefault(f.Naming)),
+			string(ForeignPark), string(ForeignNote))),
 	}
 	if val, ok := r.get("offsets.storage.topic"); ok && trim(val.Text) != "" {
 		f.Positions.Topic = trim(val.Text)
 		w.note("offset.storage.topic", val.Raw, val.Origin)
 	}
-	storage := worker.under("offset.storage.")
-	for _, name := range storage.ordered() {
-		val := storage[name]
-		switch name {
-		case "topic", "partitions", "replication.factor":
-		case "cleanup.policy":
-			b.warnf(val.Origin, "remove it", "ignored: the positions topic is always compacted")
-		default:
-			f.Positions.TopicConfigs[name] = trim(val.Text)
-		}
+	if val, ok := worker["offset.storage.cleanup.policy"]; ok {
+		b.warnf(val.Origin, "remove it", "ignored: the positions topic is always compacted")
 	}
 	if d := worker.millis("offset.flush.interval.ms"); d.Set && d.Value > 0 {
 		f.Positions.Commit = Every{Interval: d.Value, Set: true}
@@ -274,6 +269,15 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 	}
 }
 
+// foreignDefault parks where topics keep their names: whoever else writes there
+// may be the promoted target's own producers.
+func foreignDefault(n Naming) ForeignWriter {
+	if n.Identity {
+		return ForeignPark
+	}
+	return ForeignNote
+}
+
 // data reads what the source consumer and the record producer say of copying.
 func (b *builder) data(f *Flow, r *reader) {
 	consumer := connectorClient(r.view, "source", "consumer")
@@ -281,7 +285,6 @@ func (b *builder) data(f *Flow, r *reader) {
 	f.Data = Data{
 		FetchMaxBytes:     consumer.int32("fetch.max.bytes"),
 		PartitionMaxBytes: consumer.int32("max.partition.fetch.bytes"),
-		FetchMinBytes:     consumer.int32("fetch.min.bytes"),
 		FetchMaxWait:      consumer.millis("fetch.max.wait.ms"),
 		MaxRequestBytes:   producer.int32("max.request.size"),
 		RequestTimeout:    producer.millis("request.timeout.ms"),
@@ -335,17 +338,11 @@ func (b *builder) clients(f *Flow, conn, worker view, r *reader) {
 
 func (b *builder) client(v view, owner Origin) Client {
 	return Client{
-		Connection:         b.connection(v, owner),
-		ClientID:           v.word("client.id"),
-		Rack:               v.word("client.rack"),
-		RequestTimeout:     v.millis("request.timeout.ms"),
-		MetadataMaxAge:     v.millis("metadata.max.age.ms"),
-		MaxIdle:            v.millis("connections.max.idle.ms"),
-		ReconnectBackoff:   v.millis("reconnect.backoff.ms"),
-		ReconnectMax:       v.millis("reconnect.backoff.max.ms"),
-		RetryBackoff:       v.millis("retry.backoff.ms"),
-		SetupTimeout:       v.millis("socket.connection.setup.timeout.ms"),
-		SendBufferBytes:    v.int32("send.buffer.bytes"),
-		ReceiveBufferBytes: v.int32("receive.buffer.bytes"),
+		Connection:     b.connection(v, owner),
+		ClientID:       v.word("client.id"),
+		Rack:           v.word("client.rack"),
+		RequestTimeout: v.millis("request.timeout.ms"),
+		MetadataMaxAge: v.millis("metadata.max.age.ms"),
+		SetupTimeout:   v.millis("socket.connection.setup.timeout.ms"),
 	}
 }

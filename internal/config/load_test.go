@@ -382,17 +382,34 @@ heliograph.metrics.address = off
 heliograph.retention.hold.hours = off
 heliograph.poison = skip-and-record
 A->B.heliograph.missing.position = scan
+heliograph.retention.overtaken = park
+heliograph.foreign.writer = park
 `)
 	wantProblems(t, d.Problems, Info, nil)
 	f := flowOf(t, d, "A->B")
 	if d.Process.MemoryBytes != 1<<30 || d.Process.BytesPerSecond != 10e6 || d.Process.MetricsAddress != "" ||
 		d.Clusters["A"].BytesPerSecond != 5000 || d.Clusters["B"].BytesPerSecond != 0 || f.BytesPerSecond != 1024 ||
-		f.Topics.HoldDeletions != 0 || f.Data.Poison != PoisonSkipAndRecord || f.Positions.Missing != MissingScan {
+		f.Topics.HoldDeletions != 0 || f.Data.Poison != PoisonSkipAndRecord || f.Positions.Missing != MissingScan ||
+		f.Positions.Overtaken != OvertakenPark || f.Positions.ForeignWriter != ForeignPark {
 		t.Errorf("%+v %+v %+v", d.Process, d.Clusters["A"], f)
 	}
 	quiet := load(base)
-	if f := flowOf(t, quiet, "A->B"); f.Topics.HoldDeletions.Hours() != 24 || f.Data.Poison != PoisonStop || f.Positions.Missing != MissingPark || f.BytesPerSecond != 0 {
+	if f := flowOf(t, quiet, "A->B"); f.Topics.HoldDeletions.Hours() != 24 || f.Data.Poison != PoisonStop || f.Positions.Missing != MissingPark || f.BytesPerSecond != 0 || f.Positions.Overtaken != OvertakenContinue {
 		t.Errorf("defaults: %+v", f)
+	}
+}
+
+func TestForeignWritersParkWhereTopicsKeepTheirNames(t *testing.T) {
+	const identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+	for text, want := range map[string]ForeignWriter{
+		"":       ForeignNote,
+		identity: ForeignPark,
+		identity + "heliograph.foreign.writer = note\n": ForeignNote,
+		"A->B.heliograph.foreign.writer = park\n":       ForeignPark,
+	} {
+		if got := flowOf(t, load(base+text), "A->B").Positions.ForeignWriter; got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }
 
@@ -405,7 +422,7 @@ func TestLogins(t *testing.T) {
 	}{
 		{"scram", "A.sasl.mechanism = SCRAM-SHA-512\nA.sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule  required  username=\"mm\"  password=\"p\" ;", Scram{Username: "mm", Password: NewSecret("p")}, ""},
 		{"iam", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;\nA.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler", MSKIAM{}, ""},
-		{"iam by profile", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"prod\";", MSKIAM{Profile: "prod"}, "option awsProfileName cannot be honoured"},
+		{"iam by profile", "A.sasl.mechanism = AWS_MSK_IAM\nA.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"prod\";", MSKIAM{}, "option awsProfileName cannot be honoured"},
 		{"ticket cache", "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true serviceName=kafka;", Kerberos{ServiceName: "kafka"}, "the ticket cache is not read"},
 		{"keytab", "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab=\"/k\" principal=\"p@R\" serviceName=kafka;", Kerberos{ServiceName: "kafka", Principal: "p@R", Keytab: "/k"}, ""},
 		{"no login", "A.sasl.mechanism = PLAIN", nil, "PLAIN needs a login, and there is none"},

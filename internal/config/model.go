@@ -168,9 +168,10 @@ type Positions struct {
 	Topic             string // "mm2-offsets.<source>.internal"
 	Partitions        int32  // of a topic made by us; -1: the target's default
 	ReplicationFactor int16  // -1: the target's default
-	TopicConfigs      map[string]string
 	Commit            Every
 	Missing           MissingPosition
+	Overtaken         OvertakenRecords
+	ForeignWriter     ForeignWriter
 }
 
 // MissingPosition is what to do where the target holds data and no position is known.
@@ -182,6 +183,25 @@ const (
 	MissingScan  MissingPosition = "scan"
 	MissingEnd   MissingPosition = "end"
 	MissingStart MissingPosition = "start"
+)
+
+// OvertakenRecords is what to do where the source's retention has removed
+// records before they were read.
+type OvertakenRecords string
+
+// The answers to overtaken records. Either way the loss is recorded first.
+const (
+	OvertakenContinue OvertakenRecords = "continue" // go on behind the gap
+	OvertakenPark     OvertakenRecords = "park"
+)
+
+// ForeignWriter is what to do where others have written to a copy.
+type ForeignWriter string
+
+// The answers to a foreign writer.
+const (
+	ForeignPark ForeignWriter = "park"
+	ForeignNote ForeignWriter = "note" // say so and go on behind their records
 )
 
 // Poison is what happens to a batch that the target refuses for good.
@@ -201,7 +221,6 @@ type Data struct {
 	FetchMaxBytes     Opt[int32]
 	PartitionMaxBytes Opt[int32]
 	FetchMaxWait      Opt[time.Duration]
-	FetchMinBytes     Opt[int32]
 	MaxRequestBytes   Opt[int32]         // of a produce request
 	RequestTimeout    Opt[time.Duration] // of produce requests
 	// Compression is the codec to write with: "none", "gzip", "snappy", "lz4"
@@ -236,17 +255,11 @@ type Clients struct {
 // Client is one role's connection and tuning.
 type Client struct {
 	Connection
-	ClientID           string // the user's part; empty where the file is silent
-	Rack               string
-	RequestTimeout     Opt[time.Duration]
-	MetadataMaxAge     Opt[time.Duration]
-	MaxIdle            Opt[time.Duration]
-	ReconnectBackoff   Opt[time.Duration]
-	ReconnectMax       Opt[time.Duration]
-	RetryBackoff       Opt[time.Duration]
-	SetupTimeout       Opt[time.Duration]
-	SendBufferBytes    Opt[int32]
-	ReceiveBufferBytes Opt[int32]
+	ClientID       string // the user's part; empty where the file is silent
+	Rack           string
+	RequestTimeout Opt[time.Duration]
+	MetadataMaxAge Opt[time.Duration]
+	SetupTimeout   Opt[time.Duration]
 }
 
 // Connection is how to reach a cluster and who to be there.
@@ -341,10 +354,7 @@ type Kerberos struct {
 
 // MSKIAM is a login by AWS's signatures, with the credentials of the process's
 // environment.
-type MSKIAM struct {
-	Profile string
-	RoleARN string
-}
+type MSKIAM struct{}
 
 func (Plain) credential()    {}
 func (Scram) credential()    {}

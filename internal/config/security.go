@@ -312,7 +312,7 @@ func (b *builder) iam(m LoginModule, at Origin) Credential {
 				"option %s cannot be honoured: credentials are taken from the environment only", name)
 		}
 	}
-	return MSKIAM{Profile: m.Options["awsProfileName"], RoleARN: m.Options["awsRoleArn"]}
+	return MSKIAM{}
 }
 
 func (b *builder) wantOptions(m LoginModule, at Origin, names ...string) {

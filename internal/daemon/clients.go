@@ -19,7 +19,7 @@ type Side struct {
 // Sides are the two ends of a flow as this process connects to them: the source
 // with the settings of the consumer that reads records, the target with those of
 // the producer that writes them. The flow's other work on a side uses the same
-// login; [Unapplied] tells where a file asks for another.
+// login; [OtherLogins] tells where a file asks for another.
 func Sides(f *config.Flow) (source, target Side) {
 	return Side{f.ID.Source, f.Clients.SourceConsumer}, Side{f.ID.Target, f.Clients.RecordProducer}
 }

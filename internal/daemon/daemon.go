@@ -113,7 +113,7 @@ func (d *Daemon) deps(f *config.Flow, brakes brakes) (flow.Deps, error) {
 		d.clients = append(d.clients, c)
 		*s.to = c
 	}
-	for _, what := range Unapplied(f) {
+	for _, what := range OtherLogins(f) {
 		log.Warn("the file asks for something that is not done", telemetry.KeyReason, what)
 	}
 	return deps, nil

@@ -10,10 +10,10 @@ import (
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
+	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
-	"heliograph/internal/syncer"
 )
 
 // Preview is what a deployment would do now. Nothing was written to find out.
@@ -44,7 +44,7 @@ type FlowPreview struct {
 	Creates []string `json:"creates"`
 	Changes []string `json:"changes"`
 	ACLs    []string `json:"acls"`
-	Books   []string `json:"bookkeeping_topics"` // of MirrorMaker, to be created
+	Books   []string `json:"bookkeeping_topics"` // to be created
 	Groups  []string `json:"groups"`             // followed
 	// Unknown says what could not be learnt, and why.
 	Unknown []string `json:"unknown"`
@@ -91,7 +91,7 @@ func Foresee(ctx context.Context, dep *config.Deployment, targets []mirror.Clust
 		case fp.Source.ID != "" && fp.Source.ID == fp.Target.ID:
 			fp.Error = fmt.Sprintf("%s and %s are the same cluster (id %s): the flow is refused", f.ID.Source, f.ID.Target, fp.Source.ID)
 		default:
-			fo := &foresight{f: f, sides: v.sides[f.ID], out: &fp}
+			fo := &foresight{f: f, spec: specOf(f), sides: v.sides[f.ID], out: &fp}
 			fo.look(ctx)
 		}
 		p.Flows = append(p.Flows, fp)
@@ -102,6 +102,7 @@ func Foresee(ctx context.Context, dep *config.Deployment, targets []mirror.Clust
 // foresight computes one flow's preview.
 type foresight struct {
 	f              *config.Flow
+	spec           flow.Spec // the same that run would have
 	sides          pair
 	out            *FlowPreview
 	source, target []kafka.TopicDetail
@@ -132,55 +133,28 @@ func (fo *foresight) unknown(format string, args ...any) {
 	fo.out.Unknown = append(fo.out.Unknown, fmt.Sprintf(format, args...))
 }
 
-// books lists MirrorMaker's topics that would be created.
+// books lists the bookkeeping topics that would be created.
 func (fo *foresight) books() {
-	f := fo.f
-	type book struct {
-		on    mirror.ClusterAlias
-		topic syncer.InternalTopic
-	}
-	var wanted []book
-	if f.Heartbeats.Every.On() {
-		wanted = append(wanted, book{f.ID.Target, syncer.HeartbeatsTopic(f.Policy, f.Heartbeats.ReplicationFactor)})
-	}
-	if f.Enabled {
-		positions := syncer.PositionsTopic(f.ID.Source, f.Positions.Partitions, f.Positions.ReplicationFactor)
-		positions.Name = f.Positions.Topic
-		wanted = append(wanted, book{f.ID.Target, positions})
-		if f.Checkpoints.Emit.On() {
-			wanted = append(wanted, book{f.ID.Target, syncer.CheckpointsTopic(f.Policy, f.ID.Source, f.Checkpoints.ReplicationFactor)})
-		}
-		if f.OffsetSyncs.Enabled {
-			on := f.ID.Target
-			if f.OffsetSyncs.OnSource {
-				on = f.ID.Source
-			}
-			wanted = append(wanted, book{on, syncer.OffsetSyncsTopic(f.Policy, f.ID, f.OffsetSyncs.OnSource, f.OffsetSyncs.ReplicationFactor)})
-		}
-	}
-	for _, b := range wanted {
+	for _, b := range fo.spec.Books() {
 		have := fo.target
-		if b.on == f.ID.Source {
+		if b.On == fo.f.ID.Source {
 			have = fo.source
 		}
-		if slices.ContainsFunc(have, func(t kafka.TopicDetail) bool { return t.Name == b.topic.Name }) {
+		if slices.ContainsFunc(have, func(t kafka.TopicDetail) bool { return t.Name == b.Name }) {
 			continue
 		}
-		factor := fmt.Sprintf("replication factor %d", b.topic.ReplicationFactor)
-		if b.topic.ReplicationFactor < 0 {
+		factor := fmt.Sprintf("replication factor %d", b.ReplicationFactor)
+		if b.ReplicationFactor < 0 {
 			factor = "the cluster's default replication factor"
 		}
 		fo.out.Books = append(fo.out.Books, fmt.Sprintf("create topic %s on %s: %s, %s, cleanup.policy=compact",
-			b.topic.Name, b.on, countNoun(int(b.topic.Partitions), "partition"), factor))
+			b.Name, b.On, countNoun(int(b.Partitions), "partition"), factor))
 	}
 }
 
 func (fo *foresight) topics(ctx context.Context) {
 	f := fo.f
-	desired := plan.Desired{
-		Flow: f.ID, Selection: f.Selection, ReplicationFactor: f.Topics.ReplicationFactor,
-		Configs: plan.ConfigRules{Filter: f.Configs, DefaultsFromSource: f.Topics.DefaultsFromSource, Sync: f.Topics.SyncConfigs.On()},
-	}
+	desired := fo.spec.Desired()
 	m := plan.Match(plan.Observed{Source: planTopics(fo.source), Target: planTopics(fo.target)}, desired)
 	fo.out.Total, fo.out.Skipped = m.Total(), m.Skipped
 	fo.describe(ctx, m.Pairs)
@@ -341,10 +315,7 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 		SourceID: p.Source.ID, TargetID: p.Target.ID,
 		SourceLog: plan.SourceLog{Start: mirror.UpstreamOffset(logs.start[tp].Offset), End: mirror.UpstreamOffset(logs.end[tp].Offset)},
 		TargetLog: plan.TargetLog{Start: mirror.DownstreamOffset(logs.copyStart[copyTP].Offset), End: mirror.DownstreamOffset(logs.copyEnd[copyTP].Offset)},
-		Reset:     plan.ResetEarliest, Missing: plan.Choice(fo.f.Positions.Missing),
-	}
-	if fo.f.Data.StartAtLatest {
-		in.Reset = plan.ResetLatest
+		Reset:     fo.spec.Data.Reset(), Missing: plan.Choice(fo.spec.Positions.Missing), ParkOvertaken: fo.spec.Positions.ParkOvertaken,
 	}
 	if s, ok := stored[tp]; ok {
 		in.Stored = &s

@@ -61,10 +61,7 @@ func login(s config.SASL) (cluster.SASL, error) {
 			return l, fmt.Errorf("GSSAPI works with a keytab only: the JAAS entry names none (add keyTab and principal to sasl.jaas.config)")
 		}
 		l.Kerberos = cluster.Kerberos{ServiceName: c.ServiceName, Principal: c.Principal, Keytab: c.Keytab}
-	case config.MSKIAM:
-		if c.Profile != "" || c.RoleARN != "" {
-			return l, fmt.Errorf("AWS_MSK_IAM takes its credentials from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only: awsProfileName and awsRoleArn cannot be used")
-		}
+	case config.MSKIAM: // the credentials are in the environment
 	}
 	return l, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
-	"heliograph/internal/mirror"
 	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
 )

@@ -7,7 +7,6 @@ import (
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 	"heliograph/internal/offsets"
-	"heliograph/internal/plan"
 	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
 )
@@ -15,20 +14,10 @@ import (
 // settingsAge is how old the known settings of target topics may be.
 const settingsAge = time.Minute
 
-func (f *Flow) rules() plan.ConfigRules {
-	return plan.ConfigRules{
-		Filter: f.spec.Configs, DefaultsFromSource: f.spec.Topics.DefaultsFromSource, Sync: f.spec.Topics.SyncConfigsEvery > 0,
-	}
-}
-
 func (f *Flow) addTopics(p *parts) {
 	s := f.spec
 	p.topics = syncer.NewTopicSync(f.source, f.target, syncer.TopicOptions{
-		Desired: plan.Desired{
-			Flow: s.ID, Selection: s.Selection, ReplicationFactor: s.Topics.ReplicationFactor, Configs: f.rules(),
-			Reserved: f.reserved(),
-		},
-		SettingsAge: settingsAge, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
+		Desired: s.Desired(), SettingsAge: settingsAge, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
 		Publish: func(list []syncer.Replica) { publish(p, list) },
 		Created: func(topic string, configs map[string]string) {
 			if p.configs != nil {
@@ -44,19 +33,12 @@ func (f *Flow) addTopics(p *parts) {
 	p.loops = append(p.loops, f.loop("topics", every, p.topics.RunOnce))
 }
 
-// reserved are the names on the target that hold books.
-func (f *Flow) reserved() map[string]string {
-	names := plan.InternalNames(f.spec.ID, f.spec.Policy)
-	names[f.spec.Positions.Topic] = "the positions of this flow"
-	return names
-}
-
 func (f *Flow) addConfigs(p *parts, owner func() bool) {
 	if f.spec.Topics.SyncConfigsEvery <= 0 {
 		return
 	}
 	p.configs = syncer.NewConfigSync(f.source, f.target, syncer.ConfigOptions{
-		Flow: f.spec.ID, Rules: f.rules(), HoldFor: f.spec.Topics.HoldDeletions, Pairs: p.topics.Pairs, Observe: p.topics.Observe,
+		Flow: f.spec.ID, Rules: f.spec.Desired().Configs, HoldFor: f.spec.Topics.HoldDeletions, Pairs: p.topics.Pairs, Observe: p.topics.Observe,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
 	})
 	p.loops = append(p.loops, f.loop("configs", f.spec.Topics.SyncConfigsEvery, once(owner, p.configs.RunOnce)))

@@ -113,18 +113,15 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 		Isolation: s.Data.Isolation, FetchMaxBytes: s.Data.FetchMaxBytes, PartitionMaxBytes: s.Data.PartitionMaxBytes,
 		FetchMaxWait: s.Data.FetchMaxWait, MaxRequestBytes: s.Data.MaxRequestBytes, RequestTimeout: s.Data.RequestTimeout,
 		Connections: targetConnections, CommitEvery: s.Positions.CommitEvery, OffsetLagMax: s.OffsetSyncs.LagMax,
-		Poison: replicate.Poison(s.Data.Poison), ParkForeign: s.Identity, Codec: codec(s.Data.Codec),
+		Poison: replicate.Poison(s.Data.Poison), Codec: codec(s.Data.Codec),
+		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken,
 	})
-	reset := plan.ResetEarliest
-	if s.Data.StartAtLatest {
-		reset = plan.ResetLatest
-	}
 	p.keeper = coord.NewKeeper(coord.Options{
 		Flow: s.ID, GroupID: s.Positions.GroupID, PositionsTopic: s.Positions.Topic, Lanes: lanes,
 		RunsTopic: mirror.OffsetRunsTopic(s.ID.Source), RunsPartitions: runs,
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
-		Isolation: s.Data.Isolation, Reset: reset, Missing: plan.Choice(s.Positions.Missing), ParkForeign: s.Identity,
-		ExactlyOnce: s.Data.ExactlyOnce,
+		Isolation: s.Data.Isolation, Reset: s.Data.Reset(), Missing: plan.Choice(s.Positions.Missing),
+		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken, ExactlyOnce: s.Data.ExactlyOnce,
 	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
 	owner := func() bool { return p.keeper.Owns(jobLane) }

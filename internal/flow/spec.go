@@ -7,6 +7,7 @@ import (
 	"heliograph/internal/cluster"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
 	"heliograph/internal/replicate"
 )
 
@@ -18,7 +19,6 @@ type Spec struct {
 	Enabled bool
 
 	Policy    mirror.ReplicationPolicy
-	Identity  bool // topics keep their names
 	Selection mirror.TopicSelection
 	Groups    mirror.GroupFilter
 	Configs   mirror.ConfigFilter
@@ -81,6 +81,11 @@ type PositionSpec struct {
 	// Missing is what to do where the target holds data and no position is
 	// known: "park", "scan", "end" or "start".
 	Missing string
+	// ParkOvertaken parks a partition whose records the source's retention has
+	// removed before they were read; otherwise copying goes on behind them.
+	ParkOvertaken bool
+	// ParkForeign parks a partition that others write to; otherwise that is only said.
+	ParkForeign bool
 }
 
 // DataSpec says how records are read and written.
@@ -103,6 +108,14 @@ type DataSpec struct {
 	// Poison is what happens to a batch that the target refuses for good:
 	// "stop" parks its partition, "skip-and-record" goes on behind it.
 	Poison string
+}
+
+// Reset is where a partition without a position starts.
+func (s DataSpec) Reset() plan.Reset {
+	if s.StartAtLatest {
+		return plan.ResetLatest
+	}
+	return plan.ResetEarliest
 }
 
 // Deps are the live things a flow works with. The clients are shared between

@@ -80,6 +80,9 @@ type PlaceInput struct {
 	Born bool
 	// Missing is what to do where the target holds data and no position is known.
 	Missing Choice
+	// ParkOvertaken asks where the source's retention has removed records before
+	// they were read; otherwise copying goes on behind them.
+	ParkOvertaken bool
 	// Answer is an operator's decision for this partition; empty where none was asked for.
 	Answer Choice
 }
@@ -135,7 +138,7 @@ func (p Placement) String() string {
 	case PlacePark: // the reason says where
 	}
 	b.WriteString(": " + p.Reason)
-	if p.Gap != nil {
+	if p.Gap != nil && p.Kind != PlacePark {
 		fmt.Fprintf(&b, "; source offsets %d to %d are lost: %s", p.Gap.From, p.Gap.To-1, p.Gap.Reason)
 	}
 	if len(p.Choices) > 0 {
@@ -169,6 +172,11 @@ func Place(in PlaceInput) Placement {
 			ChoiceStart, ChoiceEnd).losing(losses.SourceTruncated)
 	}
 	gap := in.overtaken(s)
+	if gap != nil && in.ParkOvertaken {
+		p := park(fmt.Sprintf("source offsets %d to %d are lost: %s", gap.From, gap.To-1, gap.Reason), ChoiceKeep).losing(losses.Overtaken)
+		p.Gap = gap
+		return p
+	}
 	if in.Stored.Facts == nil {
 		return in.fromJava(s, gap)
 	}

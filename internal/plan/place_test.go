@@ -60,6 +60,10 @@ func TestPlaceOfAPartition(t *testing.T) {
 			"resume at source offset 130, target offset 200: stopped in order; source offsets 100 to 129 are lost: the source's retention removed them before they were read",
 		},
 		{
+			"retention overtook, told to ask", func(in *PlaceInput) { in.SourceLog.Start, in.ParkOvertaken = 130, true },
+			"park: source offsets 100 to 129 are lost: the source's retention removed them before they were read; choose keep",
+		},
+		{
 			"another source cluster", func(in *PlaceInput) { in.SourceCluster = "cx" },
 			"park: the position belongs to source cluster ca, this one is cx; choose scan, end, start",
 		},
