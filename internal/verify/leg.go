@@ -9,7 +9,7 @@ import (
 )
 
 // blocksAhead is how many batches' items a leg keeps ready.
-const blocksAhead = 16
+const blocksAhead = 4
 
 // A leg reads a stretch of one log in a goroutine of its own, which close ends
 // and waits for: while one side's records are compared the next are on their way.

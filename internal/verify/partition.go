@@ -84,6 +84,9 @@ func join(a, b string) string {
 }
 
 func (t *task) compare(ctx context.Context) error {
+	if t.pair.Surplus(t.source.tp.Partition) {
+		return t.surplus(ctx)
+	}
 	var b bounds
 	var err error
 	if b.sourceEnd, err = t.fixedEnd(ctx); err != nil {
@@ -93,7 +96,8 @@ func (t *task) compare(ctx context.Context) error {
 		return err
 	}
 	if t.pair.Absent(t.source.tp.Partition) {
-		return t.absent(ctx, b)
+		t.out.Source = Range{b.sourceStart, b.sourceEnd}
+		return t.alone(ctx, t.source, t.out.Source, "the target has no such partition")
 	}
 	if b.targetStart, err = t.target.start(ctx); err != nil {
 		return err
@@ -116,19 +120,28 @@ func (t *task) fixedEnd(ctx context.Context) (int64, error) {
 	return t.source.end(ctx)
 }
 
-// absent is the result where the target has no such partition.
-func (t *task) absent(ctx context.Context, b bounds) error {
-	t.out.Source = Range{b.sourceStart, b.sourceEnd}
-	items, err := head(ctx, t.source, b.sourceStart, b.sourceEnd, 1)
+// surplus is the result where the source has no such partition.
+func (t *task) surplus(ctx context.Context) (err error) {
+	if t.out.Target.From, err = t.target.start(ctx); err != nil {
+		return err
+	}
+	if t.out.Target.To, err = t.target.end(ctx); err != nil {
+		return err
+	}
+	return t.alone(ctx, t.target, t.out.Target, "the source has no such partition")
+}
+
+// alone is the result for a partition that only one side has: it matters only if
+// it holds a record.
+func (t *task) alone(ctx context.Context, s *side, offsets Range, reason string) error {
+	items, err := head(ctx, s, offsets.From, offsets.To, 1)
 	if err != nil {
 		return err
 	}
-	t.out.Reason = "the target has no such partition"
+	t.out.Verdict, t.out.Reason = Different, reason
 	if len(items) == 0 {
-		t.out.Verdict, t.out.Reason = Equal, "the target has no such partition, and the source's is empty"
-		return nil
+		t.out.Verdict, t.out.Reason = Equal, reason+", and it would be empty"
 	}
-	t.out.Verdict = Different
 	return nil
 }
 
@@ -146,8 +159,8 @@ func (t *task) sequences(ctx context.Context, b bounds) error {
 	if len(source) == 0 || len(target) == 0 {
 		return t.oneEmpty(ctx, b, len(source), len(target))
 	}
-	if s, ok := t.run.anchors[t.source.tp]; ok && s.Held(b) {
-		a.anchor = &s.OffsetSync
+	if s, ok := t.run.anchors[t.source.tp]; ok && b.hold(s) {
+		a.anchor = &s
 	}
 	return t.tryStarts(ctx, b, a)
 }
@@ -259,6 +272,13 @@ func (t *task) explain(ctx context.Context, c *comparison) {
 	if last.Kind != Missing || last.TargetOffset != noOffset {
 		return
 	}
+	if open, err := t.openTransaction(ctx); err == nil && open {
+		out.Reason = join(out.Reason, "a transaction is open on the target, and what lies behind its beginning cannot be read yet")
+		if out.differences() == last.SourceRecords {
+			out.Verdict = Unknown
+		}
+		return
+	}
 	next, known := t.run.position(ctx, t.source.tp)
 	if !known || next > last.SourceOffset {
 		return
@@ -268,6 +288,18 @@ func (t *task) explain(ctx context.Context, c *comparison) {
 	if out.differences() == last.SourceRecords {
 		out.Verdict = Unknown
 	}
+}
+
+// openTransaction reports that the target holds more than its readers may see.
+func (t *task) openTransaction(ctx context.Context) (bool, error) {
+	seen, err := t.target.end(ctx)
+	if err != nil {
+		return false, err
+	}
+	all := *t.target
+	all.iso = kafka.ReadUncommitted
+	end, err := all.end(ctx)
+	return end > seen, err
 }
 
 // awaitTarget waits for the target to grow, as long as the mode allows and the

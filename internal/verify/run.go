@@ -31,6 +31,12 @@ type Pair struct {
 // Absent reports whether the copy lacks a partition.
 func (p *Pair) Absent(partition int32) bool { return partition >= p.TargetPartitions }
 
+// Surplus reports whether only the copy has a partition.
+func (p *Pair) Surplus(partition int32) bool { return partition >= p.Partitions }
+
+// numbers is how many partitions there are to look at.
+func (p *Pair) numbers() int32 { return max(p.Partitions, p.TargetPartitions) }
+
 // Options say what is compared and how.
 type Options struct {
 	Flow  mirror.FlowID
@@ -77,7 +83,7 @@ type run struct {
 	source, target Cluster
 	pace           *pace
 	ends           map[kafka.TopicPartition]int64 // of the source, fixed at the start
-	anchors        map[kafka.TopicPartition]anchor
+	anchors        map[kafka.TopicPartition]mirror.OffsetSync
 	ledger         map[kafka.TopicPartition][]losses.Entry
 	compacted      sync.Mutex // one table of keys at a time
 
@@ -133,49 +139,67 @@ func isolation(i kafka.Isolation) string {
 
 // prepare learns the leaders, fixes the source's ends and adds up what there is to read.
 func (r *run) prepare(ctx context.Context, report *Report) error {
-	var sources, copies []kafka.TopicPartition
-	var topics, copied []string
+	l := r.list()
+	if err := refresh(ctx, r.source, l.topics); err != nil {
+		return err
+	}
+	if err := refresh(ctx, r.target, l.copied); err != nil {
+		return err
+	}
+	ends := r.source.ListOffsets(ctx, l.sources, kafka.Latest, r.opts.Isolation)
+	starts := r.source.ListOffsets(ctx, l.sources, kafka.Earliest, r.opts.Isolation)
+	copyStarts := r.target.ListOffsets(ctx, l.copies, kafka.Earliest, kafka.ReadCommitted)
+	copyEnds := r.target.ListOffsets(ctx, l.copies, kafka.Latest, kafka.ReadCommitted)
+	r.ends = map[kafka.TopicPartition]int64{}
+	logs := map[kafka.TopicPartition]bounds{}
+	for _, tp := range l.sources {
+		if ends[tp].Err != nil {
+			continue
+		}
+		r.ends[tp] = ends[tp].Offset
+		on := l.copyOf[tp]
+		if starts[tp].Err == nil && copyStarts[on].Err == nil && copyEnds[on].Err == nil {
+			logs[tp] = bounds{starts[tp].Offset, ends[tp].Offset, copyStarts[on].Offset, copyEnds[on].Offset}
+		}
+	}
+	e := Estimate{Topics: len(r.opts.Pairs), Partitions: l.partitions}
+	e.add(l.sources, starts, ends, r.source.PartitionSizes(ctx, l.topics...))
+	e.add(l.copies, copyStarts, copyEnds, r.target.PartitionSizes(ctx, l.copied...))
+	report.Estimate = e
+	r.readAnchors(ctx, report, logs)
+	r.readLedger(ctx, report)
+	return nil
+}
+
+// listing is what the pairs come down to.
+type listing struct {
+	topics, copied  []string
+	sources, copies []kafka.TopicPartition
+	copyOf          map[kafka.TopicPartition]kafka.TopicPartition
+	partitions      int
+}
+
+func (r *run) list() listing {
+	l := listing{copyOf: map[kafka.TopicPartition]kafka.TopicPartition{}}
 	for i := range r.opts.Pairs {
 		p := &r.opts.Pairs[i]
-		topics = append(topics, p.Source)
+		l.topics = append(l.topics, p.Source)
 		if p.TargetPartitions > 0 {
-			copied = append(copied, p.Target)
+			l.copied = append(l.copied, p.Target)
 		}
-		for n := range p.Partitions {
-			sources = append(sources, kafka.TopicPartition{Topic: p.Source, Partition: n})
+		for n := range p.numbers() {
+			l.partitions++
+			source, target := kafka.TopicPartition{Topic: p.Source, Partition: n}, kafka.TopicPartition{Topic: p.Target, Partition: n}
+			if !p.Surplus(n) {
+				l.sources = append(l.sources, source)
+			}
 			if !p.Absent(n) {
-				copies = append(copies, kafka.TopicPartition{Topic: p.Target, Partition: n})
+				l.copies = append(l.copies, target)
+				l.copyOf[source] = target
 			}
 		}
 	}
-	if err := refresh(ctx, r.source, topics); err != nil {
-		return err
-	}
-	if err := refresh(ctx, r.target, copied); err != nil {
-		return err
-	}
-	ends := r.source.ListOffsets(ctx, sources, kafka.Latest, r.opts.Isolation)
-	starts := r.source.ListOffsets(ctx, sources, kafka.Earliest, r.opts.Isolation)
-	r.ends = map[kafka.TopicPartition]int64{}
-	begins := map[kafka.TopicPartition]int64{}
-	for _, tp := range sources {
-		if ends[tp].Err == nil {
-			r.ends[tp] = ends[tp].Offset
-		}
-		if starts[tp].Err == nil {
-			begins[tp] = starts[tp].Offset
-		}
-	}
-	e := Estimate{Topics: len(r.opts.Pairs), Partitions: len(sources)}
-	e.add(sources, starts, ends, r.source.PartitionSizes(ctx, topics...))
-	if len(copies) > 0 {
-		e.add(copies, r.target.ListOffsets(ctx, copies, kafka.Earliest, kafka.ReadCommitted),
-			r.target.ListOffsets(ctx, copies, kafka.Latest, kafka.ReadCommitted), r.target.PartitionSizes(ctx, copied...))
-	}
-	report.Estimate = e
-	r.readAnchors(ctx, report, begins)
-	r.readLedger(ctx, report)
-	return nil
+	return l
 }
 
 func refresh(ctx context.Context, c Cluster, topics []string) error {
@@ -200,7 +224,7 @@ func (e *Estimate) add(tps []kafka.TopicPartition, starts, ends map[kafka.TopicP
 }
 
 // readAnchors reads the offset syncs. Without them only content aligns.
-func (r *run) readAnchors(ctx context.Context, report *Report, starts map[kafka.TopicPartition]int64) {
+func (r *run) readAnchors(ctx context.Context, report *Report, logs map[kafka.TopicPartition]bounds) {
 	if r.opts.SyncsTopic == "" {
 		return
 	}
@@ -209,7 +233,7 @@ func (r *run) readAnchors(ctx context.Context, report *Report, starts map[kafka.
 		c = r.source
 	}
 	var err error
-	if r.anchors, err = readAnchors(ctx, c, r.opts.SyncsTopic, starts); err != nil {
+	if r.anchors, err = readAnchors(ctx, c, r.opts.SyncsTopic, logs); err != nil {
 		report.Notes = append(report.Notes, fmt.Sprintf("the offset syncs in %s could not be read, so records alone align: %v", r.opts.SyncsTopic, err))
 	}
 }
@@ -236,7 +260,7 @@ func (r *run) compareAll(ctx context.Context, report *Report) {
 	var tasks []*task
 	for i := range r.opts.Pairs {
 		p := &r.opts.Pairs[i]
-		for n := range p.Partitions {
+		for n := range p.numbers() {
 			t := &task{run: r, pair: p, out: &Partition{}}
 			t.source = &side{cluster: r.source, tp: kafka.TopicPartition{Topic: p.Source, Partition: n}, iso: r.opts.Isolation, pace: r.pace, spent: r.spent}
 			t.target = &side{cluster: r.target, tp: kafka.TopicPartition{Topic: p.Target, Partition: n}, iso: kafka.ReadCommitted, target: true, pace: r.pace, spent: r.spent}

@@ -457,11 +457,43 @@ func TestCompactedTopicsAreComparedByLastValue(t *testing.T) {
 	}
 }
 
-func TestAbsentPartitionsAreDifferent(t *testing.T) {
+// What another producer holds back on the target is not lost.
+func TestOpenTransactionOnTheTargetIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.source.topic()
+	w.target.topic()
+	w.source.write(numbered(0, 30)...)
+	w.target.write(numbered(0, 20)...)
+	txn := w.target.open(kgo.TransactionalID("open"))
+	if err := txn.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := txn.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("open")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	w.target.write(numbered(20, 30)...)
+	p := w.verify()
+	expect(t, p, verify.Unknown, 20, verify.Missing)
+	if !strings.Contains(p.Reason, "a transaction is open on the target") {
+		t.Error(p.Reason)
+	}
+	if err := txn.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w.verify(), verify.Equal, 30)
+}
+
+func TestPartitionsOfOneSideAloneAreDifferent(t *testing.T) {
 	w := newWorld(t)
 	w.source.topic()
 	absent := func(o *verify.Options) { o.Pairs[0].TargetPartitions = 0 }
 	expect(t, w.verify(absent), verify.Equal, 0)
 	w.source.write(numbered(0, 3)...)
 	expect(t, w.verify(absent), verify.Different, 0)
+
+	surplus := func(o *verify.Options) { o.Pairs[0].Partitions = 0 }
+	w.target.topic()
+	expect(t, w.verify(surplus), verify.Equal, 0)
+	w.target.write(numbered(0, 3)...)
+	expect(t, w.verify(surplus), verify.Different, 0)
 }
