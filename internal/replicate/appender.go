@@ -122,6 +122,7 @@ func (a *appender) failed(f failure) {
 		return
 	}
 	e.state, e.failure = entryFailed, f
+	e.doubt = e.doubt || f.unsure()
 	a.waiting--
 	if a.phase == flowing {
 		a.phase = draining

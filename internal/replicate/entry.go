@@ -40,6 +40,9 @@ type Entry struct {
 	// old says that the broker may forget, while we write, that it has stored the
 	// batch: its memory of producers expires by record time.
 	old bool
+	// doubt says that an answer was lost: the batch may lie in the target's log,
+	// whatever later answers say.
+	doubt bool
 	// plain keeps the batch of a transactional outlet out of the transaction.
 	plain bool
 }
@@ -60,6 +63,16 @@ type failure struct {
 	code    kafka.Code
 	class   kafka.Class
 	message string
+}
+
+// unsure reports whether the batch may have been stored all the same. An answer
+// with a code that precedes the append is no doubt.
+func (f failure) unsure() bool {
+	switch f.code {
+	case kafka.CodeNone, kafka.CodeRequestTimedOut, kafka.CodeNotEnoughReplicasAfterAppend, kafka.CodeUnknownServerError:
+		return true
+	}
+	return false
 }
 
 // bytes is what the entry weighs in its outlet's queue.

@@ -84,6 +84,7 @@ func (l *Lane) Start(specs []TrackSpec) {
 			tr.app.phase = halted
 			tr.waitLocked("target: no leader known")
 			l.task.steward.watch(tr, ailTarget)
+		case !tr.sameTargetLocked():
 		case !l.task.routeSourceLocked(tr):
 			tr.waitLocked("source: no leader known")
 			l.task.steward.watch(tr, ailSource)

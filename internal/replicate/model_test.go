@@ -26,9 +26,12 @@ type model struct {
 	parts map[kafka.TopicPartition]*modelPartition
 	calm  bool                // no more faults
 	txns  map[int64]*modelTxn // by producer id
+	// down refuses connections, mute stores what it is sent and loses the answer.
+	down, mute bool
 }
 
 type modelPartition struct {
+	id        kafka.TopicID
 	leader    int32
 	epoch     kafka.LeaderEpoch
 	batches   [][]byte    // base offsets set
@@ -150,7 +153,7 @@ func (m *model) Leader(tp kafka.TopicPartition) (int32, kafka.LeaderEpoch, kafka
 	if p == nil {
 		return 0, 0, kafka.TopicID{}, false
 	}
-	return p.leader, p.epoch, kafka.TopicID{}, true
+	return p.leader, p.epoch, p.id, true
 }
 
 func (m *model) RefreshMetadata(context.Context, ...string) error {
@@ -340,7 +343,7 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 	m := p.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fails() {
+	if m.down || m.fails() {
 		return nil, errCut
 	}
 	answer := &kafka.Produced{}
@@ -368,7 +371,7 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 		}
 		answer.Partitions = append(answer.Partitions, out)
 	}
-	if m.fails() {
+	if m.mute || m.fails() {
 		return nil, errCut // the answer is lost
 	}
 	return answer, nil

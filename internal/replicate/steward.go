@@ -148,6 +148,13 @@ func (w *steward) visitTarget(ctx context.Context, sick []*Track) {
 			tr.waitLocked("target: " + err.Error())
 			w.watch(tr, ailTarget)
 		case w.task.routeTargetLocked(&tr.outlet):
+			if !tr.sameTargetLocked() {
+				break
+			}
+			if tr.unsureLocked(time.Now()) {
+				tr.lane.reopen("an answer was lost and the target may have forgotten our writes since: " + tr.reason)
+				break
+			}
 			tr.app.resume()
 			if tr.from == nil && !w.task.routeSourceLocked(tr) {
 				w.watch(tr, ailSource)

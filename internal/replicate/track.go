@@ -244,7 +244,7 @@ func (tr *Track) onHalted(f failure) {
 		// target's tail can tell what it stored; the lane is taken over anew.
 		tr.waitLocked("the target lost track of our writes: " + f.text())
 		tr.lane.reopen(f.text())
-	case tr.unsureLocked():
+	case tr.unsureLocked(time.Now()):
 		// Sending again could store the batch twice. Only the target's tail tells.
 		tr.waitLocked("target: " + f.text())
 		tr.lane.reopen("the answer for a batch of old records was lost: " + f.text())
@@ -264,17 +264,31 @@ func (tr *Track) oldLocked(maxTimestamp int64, now time.Time) bool {
 	return !tr.spec.Demands.LogAppendTime && !tr.app.transactional && maxTimestamp < now.Add(-oldAfter).UnixMilli()
 }
 
-// unsureLocked reports whether a batch of old records may or may not have been
-// stored. An answer with a code that precedes the append is no doubt.
-func (tr *Track) unsureLocked() bool {
-	_, e := tr.app.firstFailed()
-	if e == nil || !e.old {
-		return false
+// unsureLocked reports whether the target may have forgotten our producer while
+// it is in doubt that it has stored a batch: because the batch's records are
+// old, or have become so, or because the target was away for long.
+func (tr *Track) unsureLocked(now time.Time) bool {
+	away := tr.state == TrackWaiting && now.Sub(tr.since) > oldAfter
+	for i := range tr.app.entries.len() {
+		e := tr.app.entries.at(i)
+		if e.sequence == noSequence || tr.app.transactional {
+			return false
+		}
+		if e.doubt && (e.old || away || tr.oldLocked(e.MaxTimestamp, now)) {
+			return true
+		}
 	}
-	switch e.failure.code {
-	case kafka.CodeNone, kafka.CodeRequestTimedOut, kafka.CodeNotEnoughReplicasAfterAppend, kafka.CodeUnknownServerError:
+	return false
+}
+
+// sameTargetLocked parks the track if its target topic was deleted and made
+// again: the successor would begin in the middle.
+func (tr *Track) sameTargetLocked() bool {
+	if !tr.topic.Known() || !tr.spec.TargetID.Known() || tr.topic == tr.spec.TargetID {
 		return true
 	}
+	tr.parkLostLocked(losses.TargetTruncated, tr.position, tr.position,
+		fmt.Sprintf("topic %s was deleted and made again on the target (id %s, was %s)", tr.tp.Topic, tr.topic, tr.spec.TargetID))
 	return false
 }
 

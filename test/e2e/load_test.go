@@ -115,7 +115,7 @@ type load struct {
 	sent  []atomic.Int64
 	// failed is set with the first record that could not be written.
 	failed atomic.Bool
-	stop  func() // ends the writing and waits until all is acknowledged
+	stop   func() // ends the writing and waits until all is acknowledged
 }
 
 // startLoad writes so many records a second until stop is called.
