@@ -211,7 +211,11 @@ func (g *globals) newVerifyView() *verifyView {
 }
 
 func (v *verifyView) begin(id mirror.FlowID, e verify.Estimate) {
-	fmt.Fprintf(v.g.Err, "flow %s: going to read %s\n", id, estimateText(e))
+	out := v.g.Err
+	if v.screen != nil {
+		out = v.screen // above the bar of the flow before
+	}
+	fmt.Fprintf(out, "flow %s: going to read %s\n", id, estimateText(e))
 	v.told = time.Now()
 }
 

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,7 +18,7 @@ type list struct {
 
 func (l *list) next(context.Context) ([]Item, error) {
 	n := min(max(l.block, 1), len(l.items))
-	block := l.items[:n:n]
+	block := slices.Clone(l.items[:n]) // it is the caller's
 	l.items = l.items[n:]
 	if n == 0 {
 		return nil, nil

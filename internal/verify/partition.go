@@ -302,14 +302,23 @@ func (t *task) openTransaction(ctx context.Context) (bool, error) {
 	return end > seen, err
 }
 
-// awaitTarget waits for the target to grow, as long as the mode allows and the
-// target makes progress.
+// awaitTarget waits for the target to grow, as long as the mode allows. It gives
+// up when this log has not grown for so long, or when no log has: then nothing
+// copies any more, and it is not waited for once for each partition.
 func (t *task) awaitTarget(ctx context.Context, end int64) (int64, error) {
-	deadline := time.Now().Add(t.run.opts.Wait)
+	began := time.Now()
 	for {
 		now, err := t.target.end(ctx)
-		if err != nil || now > end || !time.Now().Before(deadline) {
-			return now, err
+		if err != nil {
+			return 0, err
+		}
+		if now > end {
+			t.run.grew()
+			return now, nil
+		}
+		at := time.Now()
+		if wait := t.run.opts.Wait; at.Sub(began) >= wait || t.run.idleFor(at) >= wait {
+			return now, nil
 		}
 		t.run.waiting(t.target.tp)
 		if err := pause(ctx, growPoll); err != nil {

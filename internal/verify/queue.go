@@ -4,8 +4,8 @@ import "context"
 
 // A feed delivers one log's items in order.
 type feed interface {
-	// next is the next block, never an empty one; nil means that the log is over,
-	// for now.
+	// next is the next block, which is the caller's, and never an empty one; nil
+	// means that the log is over, for now.
 	next(ctx context.Context) ([]Item, error)
 	// more looks whether the log goes on behind what was its end, and reports it.
 	// It may wait.
@@ -30,6 +30,10 @@ func (q *queue) fill(ctx context.Context, n int) error {
 		if block == nil {
 			q.over = true
 			return nil
+		}
+		if q.head == len(q.items) {
+			q.items, q.head = block, 0
+			continue
 		}
 		if q.head > 0 && q.head >= len(q.items)/2 {
 			q.items = q.items[:copy(q.items, q.items[q.head:])]

@@ -46,8 +46,8 @@ type Options struct {
 	Isolation kafka.Isolation
 	// StartAtLatest says that the flow begins topics at their end.
 	StartAtLatest bool
-	// Wait is how long the target may make no progress before what it lacks counts
-	// as missing; zero does not wait.
+	// Wait is how long the target may get nothing before what it lacks counts as
+	// missing; zero does not wait.
 	Wait time.Duration
 	// BytesPerSecond holds all reading down; zero does not.
 	BytesPerSecond int64
@@ -90,6 +90,7 @@ type run struct {
 	mu struct {
 		sync.Mutex
 		progress  Progress
+		idle      time.Time // since when no target was seen to grow; zero after one was
 		positions map[kafka.TopicPartition]int64
 		asked     bool
 	}
@@ -294,6 +295,23 @@ func (r *run) spent(bytes int) {
 
 func (r *run) waiting(tp kafka.TopicPartition) {
 	r.tell(func(p *Progress) { p.Waiting = "waiting for the target to have all of " + tp.String() })
+}
+
+// grew notes that something is still copying.
+func (r *run) grew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.idle = time.Time{}
+}
+
+// idleFor is how long every target that was looked at has got nothing.
+func (r *run) idleFor(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.idle.IsZero() {
+		r.mu.idle = now
+	}
+	return now.Sub(r.mu.idle)
 }
 
 func (r *run) done(out *Partition) {

@@ -25,12 +25,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is two embedded clusters with one topic, "t", copied by hand.
 type world struct {
-	t              *testing.T
+	t              testing.TB
 	source, target *node
 }
 
 type node struct {
-	t      *testing.T
+	t      testing.TB
 	client *cluster.Client
 	kgo    *kgo.Client
 	admin  *kadm.Client
@@ -57,23 +57,23 @@ func (p port) DialFetch(ctx context.Context, id int32) (verify.Fetcher, error) {
 
 func (n *node) port() port { return port{n.client, n} }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	return &world{t: t, source: newNode(t, "A"), target: newNode(t, "B")}
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	return &world{t: tb, source: newNode(tb, "A"), target: newNode(tb, "B")}
 }
 
-func newNode(t *testing.T, alias string) *node {
-	t.Helper()
+func newNode(tb testing.TB, alias string) *node {
+	tb.Helper()
 	k, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(k.Close)
-	n := &node{t: t, addrs: k.ListenAddrs()}
+	tb.Cleanup(k.Close)
+	n := &node{t: tb, addrs: k.ListenAddrs()}
 	if n.client, err = cluster.Open(cluster.Options{Alias: alias, BootstrapServers: n.addrs}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(n.client.Close)
+	tb.Cleanup(n.client.Close)
 	n.kgo = n.open()
 	n.admin = kadm.NewClient(n.kgo)
 	return n
@@ -111,6 +111,19 @@ func (n *node) write(records ...*kgo.Record) {
 		if err := n.kgo.ProduceSync(n.t.Context(), fresh...).FirstErr(); err != nil {
 			n.t.Fatal(err)
 		}
+	}
+}
+
+// produceAll appends records in batches as large as the client makes them.
+func (n *node) produceAll(records []*kgo.Record) {
+	n.t.Helper()
+	for _, r := range records {
+		fresh := *r
+		fresh.Topic = "t"
+		n.kgo.Produce(n.t.Context(), &fresh, nil)
+	}
+	if err := n.kgo.Flush(n.t.Context()); err != nil {
+		n.t.Fatal(err)
 	}
 }
 
