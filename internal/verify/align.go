@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 )
 
@@ -38,6 +39,10 @@ type aligner struct {
 	// need not have the source's first records.
 	latest bool
 
+	// telling says that the first records of both logs tell the place: none of them
+	// repeats, and all have times.
+	telling bool
+
 	searches []search // that have not been exhausted
 	proposed map[[2]int64]bool
 }
@@ -67,11 +72,25 @@ func (a *aligner) heads(ctx context.Context) (source, target []Item, err error) 
 		return nil, nil, err
 	}
 	target, err = head(ctx, a.target, b.targetStart, b.targetEnd, most)
+	a.telling = tells(source) && tells(target)
 	a.searches = []search{
 		{headOf: a.target, in: a.source, head: target, from: b.sourceStart, to: b.sourceEnd},
 		{headOf: a.source, in: a.target, head: source, from: b.targetStart, to: b.targetEnd},
 	}
 	return source, target, err
+}
+
+// tells reports that no record of a head could be taken for another one.
+func tells(head []Item) bool {
+	seen := make(map[Digest]bool, len(head))
+	for i := range head {
+		it := &head[i]
+		if seen[it.Digest] || it.Stamped || it.Time == kafka.TimestampNone {
+			return false
+		}
+		seen[it.Digest] = true
+	}
+	return len(head) >= needleLength
 }
 
 // next proposes the next start; ok is false when there is none left.

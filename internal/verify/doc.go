@@ -29,7 +29,8 @@
 //
 //	equal      every record of both logs from the start on to the fixed end of the
 //	           source has its equal on the other side, in the same order
-//	different  under no start that could be found is that so
+//	different  under no start that could be found is that so, or under one that is
+//	           beyond doubt: records that tell themselves apart, nearly all equal
 //	unknown    no start was found, or a log could not be read: never taken for equal
 //
 // Invariants:

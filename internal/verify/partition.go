@@ -179,7 +179,8 @@ func (t *task) oneEmpty(ctx context.Context, b bounds, source, target int) error
 	return nil
 }
 
-// tryStarts compares from one start after the other until the logs are equal.
+// tryStarts compares from one start after the other until the logs are equal. If
+// they are under none of them, the one with the fewest differences is told.
 func (t *task) tryStarts(ctx context.Context, b bounds, a *aligner) error {
 	var best *Partition
 	for tries := 0; ; tries++ {
@@ -195,7 +196,7 @@ func (t *task) tryStarts(ctx context.Context, b bounds, a *aligner) error {
 			best.Reason = fmt.Sprintf("the first records repeat: %d places were tried, and from none of them on the logs are equal", maxTries)
 			break
 		}
-		if err := t.conclude(ctx, b, st); err != nil || t.out.Verdict == Equal {
+		if err := t.conclude(ctx, b, st); err != nil || t.out.Verdict == Equal || a.telling && t.mostlyEqual() {
 			return err
 		}
 		if best == nil || t.out.differences() < best.differences() {
@@ -209,6 +210,10 @@ func (t *task) tryStarts(ctx context.Context, b bounds, a *aligner) error {
 	}
 	return t.tryAnchor(ctx, b, a)
 }
+
+// mostlyEqual reports that the start must have been the right one, whatever
+// differs: other starts need not be tried, each of which reads the logs again.
+func (t *task) mostlyEqual() bool { return t.out.Equal >= 10*t.out.differences() }
 
 // tryAnchor compares behind the anchor, which proves nothing of what lies before.
 func (t *task) tryAnchor(ctx context.Context, b bounds, a *aligner) error {
