@@ -64,7 +64,7 @@ func (s *scanner) scan(ctx context.Context, in plan.PlaceInput, p plan.Placement
 	if len(target.hashes) == 0 {
 		return out, nil
 	}
-	if !p.Anchored {
+	if !p.Anchored || p.Gap != nil && !s.compacted {
 		return s.matchSuffix(ctx, in, p, target, out)
 	}
 	return s.matchPrefix(ctx, in, p, target, out)
@@ -172,7 +172,8 @@ func (e *mismatchError) Error() string {
 
 // matchSuffix finds the longest run of source records from the position on that
 // is the end of the target's log. It serves positions of Java MirrorMaker,
-// which do not tell where the target stood. Where a run could be mistaken for
+// which do not tell where the target stood, and sources whose retention has
+// removed the first of what was written. Where a run could be mistaken for
 // an earlier one, because records repeat, it claims nothing: copying again is
 // what Java would do, skipping would lose.
 func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
