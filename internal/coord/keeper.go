@@ -122,11 +122,11 @@ func (k *Keeper) Assigned(lanes []int32) {
 			continue
 		}
 		ctx, cancel := context.WithCancelCause(k.ctx)
+		quit, hurryUp := context.WithCancel(k.ctx)
 		o := &ownedLane{
-			keeper: k, index: n, cancel: cancel, done: make(chan struct{}),
+			keeper: k, index: n, cancel: cancel, quit: quit, hurryUp: hurryUp, done: make(chan struct{}),
 			wake: make(chan struct{}, 1), ended: make(chan ending, 1), drain: make(chan context.Context, 1),
 		}
-		o.quit, o.hurryUp = context.WithCancel(k.ctx)
 		k.lanes[n] = o
 		k.wg.Go(func() { o.run(ctx) })
 	}

@@ -67,8 +67,8 @@ func (m *model) lay(tp kafka.TopicPartition, records []kafka.Record, size int, o
 	}
 }
 
-// write appends values as one batch of a producer and returns its base offset.
-func (m *model) write(tp kafka.TopicPartition, pid kafka.ProducerID, records ...kafka.Record) int64 {
+// write appends records as one batch of a producer.
+func (m *model) write(tp kafka.TopicPartition, pid kafka.ProducerID, records ...kafka.Record) {
 	b, err := recordbatch.Build(records, recordbatch.BuildOptions{})
 	if err != nil {
 		panic(err)
@@ -76,7 +76,7 @@ func (m *model) write(tp kafka.TopicPartition, pid kafka.ProducerID, records ...
 	recordbatch.Seal(b, recordbatch.Stamp{ProducerID: pid.ID, Epoch: pid.Epoch})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.logs[tp].append(b)
+	m.logs[tp].append(b)
 }
 
 func (l *modelLog) append(batch []byte) int64 {

@@ -89,8 +89,7 @@ func ClassOf(err error) Class {
 	if err == nil {
 		return 0
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if e.Class != 0 {
 			return e.Class
 		}

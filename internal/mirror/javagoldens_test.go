@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"heliograph/internal/kafka"
 )
 
 // golden is a record that Java MirrorMaker 2 wrote, and where.
@@ -56,31 +58,31 @@ func javaGoldens(t *testing.T, file string) []golden {
 }
 
 // recode decodes a record by the kind of its topic and encodes it again.
-func (g golden) recode() (kind string, key, value []byte, err error) {
+func (g golden) recode() (kind string, r kafka.Record, err error) {
 	policy := NewDefaultPolicy(PolicyOptions{})
 	switch {
 	case policy.IsHeartbeatsTopic(g.topic):
 		h, err := DecodeHeartbeat(g.key, g.value)
-		return "heartbeat", h.AppendKey(nil), h.AppendValue(nil), err
+		return "heartbeat", kafka.Record{Key: h.AppendKey(nil), Value: h.AppendValue(nil)}, err
 	case policy.IsCheckpointsTopic(g.topic):
 		c, err := DecodeCheckpoint(g.key, g.value)
-		return "checkpoint", c.AppendKey(nil), c.AppendValue(nil), err
+		return "checkpoint", kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil)}, err
 	case strings.HasPrefix(g.topic, "mm2-offset-syncs."):
 		s, err := DecodeOffsetSync(g.key, g.value)
-		return "offset sync", s.AppendKey(nil), s.AppendValue(nil), err
+		return "offset sync", kafka.Record{Key: s.AppendKey(nil), Value: s.AppendValue(nil)}, err
 	}
 	k, err := DecodePositionKey(g.key)
 	if errors.Is(err, ErrNotPosition) {
-		return "other connector's offset", g.key, g.value, nil
+		return "other connector's offset", kafka.Record{Key: g.key, Value: g.value}, nil
 	}
 	if err != nil {
-		return "position", nil, nil, err
+		return "position", kafka.Record{}, err
 	}
 	last, ok, err := DecodePositionValue(g.value)
 	if err == nil && !ok {
 		err = errors.New("no position")
 	}
-	return "position", k.AppendTo(nil), AppendPositionValue(nil, last), err
+	return "position", kafka.Record{Key: k.AppendTo(nil), Value: AppendPositionValue(nil, last)}, err
 }
 
 // connectPartitions is how many partitions MirrorMaker gives mm2-offsets.
@@ -95,17 +97,17 @@ func TestJavaRecordsComeBackByteForByte(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			seen := map[string]int{}
 			for _, g := range javaGoldens(t, file) {
-				kind, key, value, err := g.recode()
+				kind, r, err := g.recode()
 				if err != nil {
 					t.Errorf("%s: %v", g.at, err)
 					continue
 				}
 				seen[kind]++
-				if !bytes.Equal(key, g.key) {
-					t.Errorf("%s: the key of a %s is\n%x, Java wrote\n%x", g.at, kind, key, g.key)
+				if !bytes.Equal(r.Key, g.key) {
+					t.Errorf("%s: the key of a %s is\n%x, Java wrote\n%x", g.at, kind, r.Key, g.key)
 				}
-				if !bytes.Equal(value, g.value) {
-					t.Errorf("%s: the value of a %s is\n%x, Java wrote\n%x", g.at, kind, value, g.value)
+				if !bytes.Equal(r.Value, g.value) {
+					t.Errorf("%s: the value of a %s is\n%x, Java wrote\n%x", g.at, kind, r.Value, g.value)
 				}
 				if !strings.HasPrefix(g.topic, "mm2-offsets.") {
 					continue

@@ -3,6 +3,7 @@ package mirror
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"heliograph/internal/kafka"
 )
@@ -84,9 +85,9 @@ func (f PositionFacts) AppendHeader(headers []kafka.Header) []kafka.Header {
 // where there are several. ok is false where there are none: the position is
 // MirrorMaker's own. Fields that are not known are ignored.
 func DecodePositionFacts(headers []kafka.Header) (facts PositionFacts, ok bool, err error) {
-	for i := len(headers) - 1; i >= 0; i-- {
-		if headers[i].Key == PositionHeader {
-			facts, err = decodeFacts(headers[i].Value)
+	for _, h := range slices.Backward(headers) {
+		if h.Key == PositionHeader {
+			facts, err = decodeFacts(h.Value)
 			return facts, err == nil, err
 		}
 	}

@@ -18,7 +18,8 @@ func TestReplicates(t *testing.T) {
 		yes, no   []string
 	}{
 		{
-			"default policy", TopicSelection{def, all, "target", true},
+			"default policy",
+			TopicSelection{def, all, "target", true},
 			[]string{"topic1", "source.topic1", "targettopic", "target", "target.", "x.heartbeats"},
 			[]string{
 				"target.topic1", "target.source.topic1", "source.target.topic1", "target.source.target.topic1",
@@ -26,23 +27,32 @@ func TestReplicates(t *testing.T) {
 			},
 		},
 		{
-			"heartbeats pass a filter that rejects all", TopicSelection{def, none, "target", true},
-			[]string{"heartbeats", "us-west.heartbeats"}, []string{"topic1", "target.heartbeats"},
+			"heartbeats pass a filter that rejects all",
+			TopicSelection{def, none, "target", true},
+			[]string{"heartbeats", "us-west.heartbeats"},
+			[]string{"topic1", "target.heartbeats"},
 		},
 		{
-			"heartbeats by the separator", TopicSelection{underscore, none, "target", true},
-			[]string{"heartbeats", "us-west_heartbeats"}, []string{"us-west.heartbeats"},
+			"heartbeats by the separator",
+			TopicSelection{underscore, none, "target", true},
+			[]string{"heartbeats", "us-west_heartbeats"},
+			[]string{"us-west.heartbeats"},
 		},
 		{
-			"heartbeats replication off", TopicSelection{def, none, "target", false},
-			nil, []string{"heartbeats", "us-west.heartbeats"},
+			"heartbeats replication off",
+			TopicSelection{def, none, "target", false},
+			nil,
+			[]string{"heartbeats", "us-west.heartbeats"},
 		},
 		{
-			"heartbeats replication off, filter accepts", TopicSelection{def, all, "target", false},
-			[]string{"heartbeats", "us-west.heartbeats"}, nil,
+			"heartbeats replication off, filter accepts",
+			TopicSelection{def, all, "target", false},
+			[]string{"heartbeats", "us-west.heartbeats"},
+			nil,
 		},
 		{
-			"identity policy", TopicSelection{identity, all, "target", true},
+			"identity policy",
+			TopicSelection{identity, all, "target", true},
 			[]string{
 				"topic1", "source.topic1", "target.topic1", "target.source.topic1", "source.target.topic1",
 				"target.source.target.topic1", "source.target.source.topic1", "heartbeats", "othersource.heartbeats",
@@ -52,16 +62,20 @@ func TestReplicates(t *testing.T) {
 		{
 			"a name that begins with the target's letter",
 			TopicSelection{NewDefaultPolicy(PolicyOptions{Aliases: []ClusterAlias{"", "B"}}), all, "B", true},
-			[]string{"Billing", "B", "Bxy"}, []string{"B.illing"},
+			[]string{"Billing", "B", "Bxy"},
+			[]string{"B.illing"},
 		},
 		{
-			"the old trick for keeping names", TopicSelection{NewIdentityPolicy(PolicyOptions{}), all, "B", true},
-			[]string{"Billing", "B.illing", "orders"}, nil,
+			"the old trick for keeping names",
+			TopicSelection{NewIdentityPolicy(PolicyOptions{}), all, "B", true},
+			[]string{"Billing", "B.illing", "orders"},
+			nil,
 		},
 		{
 			"aliases with dots",
 			TopicSelection{NewDefaultPolicy(PolicyOptions{Aliases: []ClusterAlias{"a", "x.k"}}), all, "x.k", true},
-			[]string{"x.orders", "a.orders", "x.king"}, []string{"x.k.orders", "a.x.k.orders"},
+			[]string{"x.orders", "a.orders", "x.king"},
+			[]string{"x.k.orders", "a.x.k.orders"},
 		},
 	}
 	for _, tt := range tests {

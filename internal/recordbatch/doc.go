@@ -54,8 +54,8 @@
 //
 // # What the target's broker demands, and what becomes of a batch
 //
-//	a batch that …                                 is
-//	is of magic 0 or 1                             decoded and built anew (Decode, Rewrite)
+//	a batch that …                                 becomes
+//	has magic 0 or 1                               decoded and built anew (Decode, Rewrite)
 //	lies wholly before the wanted offset           dropped
 //	is a control batch, or has no records          dropped
 //	belongs to an aborted transaction              dropped by the caller (AbortFilter)

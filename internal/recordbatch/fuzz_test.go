@@ -111,7 +111,7 @@ func FuzzRewrite(f *testing.F) {
 				continue
 			}
 			if b.Magic == 2 && b.Count > 0 && !slices.ContainsFunc(records, timeBeyondClient) {
-				wantSame(t, "decoding", records, viaKgo(t, b.Bytes, 0))
+				wantSame(t, "decoding", records, viaKgo(t, b.Bytes))
 			}
 			checkRewritten(t, out, after(records, o.From), o)
 		}

@@ -16,7 +16,7 @@ func TestRecordsAgreeWithClientLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := BuildOptions{Codec: drawCodec(t), LogAppendTime: rapid.Bool().Draw(t, "append time"), MaxTimestamp: someTime + 77}
 		batch := built(drawRecords(t, true), o)
-		wantSame(t, "decoding", mustRecords(t, batch), viaKgo(t, batch, 0))
+		wantSame(t, "decoding", mustRecords(t, batch), viaKgo(t, batch))
 	})
 }
 
@@ -60,7 +60,7 @@ func TestRecordsOfOldFormats(t *testing.T) {
 			if codec == CodecLz4 && magic == 0 || codec == CodecZstd {
 				continue // the client library reads neither
 			}
-			theirs := viaKgo(t, entry, 0)
+			theirs := viaKgo(t, entry)
 			if magic == 0 {
 				for i := range theirs {
 					theirs[i].Timestamp = kafka.TimestampNone

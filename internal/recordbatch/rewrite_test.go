@@ -97,7 +97,7 @@ func TestRewriteKeepsEveryRecord(t *testing.T) {
 		if !bytes.Equal(before, batch) {
 			t.Fatalf("the source was changed")
 		}
-		checkRewritten(t, out, after(viaKgo(t, batch, 0), o.From), o)
+		checkRewritten(t, out, after(viaKgo(t, batch), o.From), o)
 		for _, r := range out {
 			var h Header
 			h.read(r.Bytes)

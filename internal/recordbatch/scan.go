@@ -60,11 +60,11 @@ func (s *Scanner) Next(b *Batch) bool {
 	size := int(length) + lengthEnd
 	b.Bytes = s.rest[:size:size]
 	if magic == 2 {
-		b.Header.read(b.Bytes)
+		b.read(b.Bytes)
 	} else {
 		b.readLegacy(b.Bytes)
 	}
-	if err := b.Header.check(); err != nil {
+	if err := b.check(); err != nil {
 		return s.fail(err)
 	}
 	s.rest = s.rest[size:]

@@ -172,8 +172,10 @@ func lz4Fixed() []byte {
 	if err != nil {
 		panic(err)
 	}
-	h := Header{BaseOffset: 7, Magic: 2, Attributes: int16(CodecLz4), LeaderEpoch: 4, FirstTimestamp: someTime, MaxTimestamp: someTime,
-		ProducerID: noProducerID, ProducerEpoch: noProducerEpoch, BaseSequence: noSequence, Count: 1}
+	h := Header{
+		BaseOffset: 7, Magic: 2, Attributes: int16(CodecLz4), LeaderEpoch: 4, FirstTimestamp: someTime, MaxTimestamp: someTime,
+		ProducerID: noProducerID, ProducerEpoch: noProducerEpoch, BaseSequence: noSequence, Count: 1,
+	}
 	return h.close(append(make([]byte, HeaderSize), p...))
 }
 
@@ -204,7 +206,7 @@ func shapes() map[string][]byte {
 }
 
 // viaKgo decodes with the client library: the reference.
-func viaKgo(tb fatal, raw []byte, from int64, aborted ...kafka.AbortedTxn) []kafka.Record {
+func viaKgo(tb fatal, raw []byte, aborted ...kafka.AbortedTxn) []kafka.Record {
 	tb.Helper()
 	part := kmsg.NewFetchResponseTopicPartition()
 	part.RecordBatches = raw
@@ -212,7 +214,7 @@ func viaKgo(tb fatal, raw []byte, from int64, aborted ...kafka.AbortedTxn) []kaf
 		part.AbortedTransactions = append(part.AbortedTransactions,
 			kmsg.FetchResponseTopicPartitionAbortedTransaction{ProducerID: a.ProducerID, FirstOffset: a.FirstOffset})
 	}
-	options := kgo.ProcessFetchPartitionOpts{Offset: from, IsolationLevel: kgo.ReadCommitted()}
+	options := kgo.ProcessFetchPartitionOpts{IsolationLevel: kgo.ReadCommitted()}
 	got, _ := kgo.ProcessFetchPartition(options, &part, kgo.DefaultDecompressor(), nil)
 	if got.Err != nil {
 		tb.Fatalf("kgo: %v", got.Err)

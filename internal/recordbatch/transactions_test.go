@@ -89,6 +89,6 @@ func TestAbortFilterAgreesWithClientLibrary(t *testing.T) {
 				kept = append(kept, mustRecords(t, b.Bytes)...)
 			}
 		}
-		wantSame(t, "what is left", kept, viaKgo(t, log, 0, shuffled...))
+		wantSame(t, "what is left", kept, viaKgo(t, log, shuffled...))
 	})
 }
