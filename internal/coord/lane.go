@@ -2,7 +2,10 @@ package coord
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,7 +51,9 @@ type ownedLane struct {
 	stored  positions
 	chunks  storedRuns
 	running map[kafka.TopicPartition]Replica // tracks handed to the lane, or on their way
+	ran     map[kafka.TopicPartition]bool    // under this ownership, at any time
 	scans   sync.WaitGroup
+	marking sync.Mutex // one fencing transaction at a time
 	slots   chan struct{}
 	// scanning are the scans begun for partitions of the lane, ended or not.
 	scanning map[kafka.TopicPartition]*scanRun
@@ -103,7 +108,7 @@ func (o *ownedLane) run(ctx context.Context) {
 func (o *ownedLane) own(parent context.Context) (again bool) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	o.lane, o.stored, o.running = nil, nil, map[kafka.TopicPartition]Replica{}
+	o.lane, o.stored, o.running, o.ran = nil, nil, map[kafka.TopicPartition]Replica{}, map[kafka.TopicPartition]bool{}
 	o.slots, o.scanning = make(chan struct{}, scanConcurrency), map[kafka.TopicPartition]*scanRun{}
 	keepAlive := time.NewTicker(keepAliveEvery)
 	defer keepAlive.Stop()
@@ -160,7 +165,7 @@ func (o *ownedLane) keepAlive(ctx context.Context) {
 		return
 	}
 	tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
-	if _, err := o.keeper.mark(ctx, o.id, []kafka.TopicPartition{tp}); err != nil && ctx.Err() == nil {
+	if _, err := o.mark(ctx, tp); err != nil && ctx.Err() == nil {
 		o.keeper.log.Warn("the lane's transactional id was not kept alive", "lane", o.index, "err", err)
 	}
 }
@@ -214,10 +219,28 @@ func (o *ownedLane) reconcile(life context.Context) error {
 			return err
 		}
 	}
+	if err := o.readAgain(ctx, fresh); err != nil {
+		return err
+	}
 	if err := o.searchElsewhere(ctx, fresh); err != nil {
 		return err
 	}
 	return o.start(ctx, life, fresh)
+}
+
+// readAgain reads the lane's books again before a partition starts that has run
+// under this ownership: what was read at its beginning is old.
+func (o *ownedLane) readAgain(ctx context.Context, replicas []Replica) error {
+	if !slices.ContainsFunc(replicas, func(r Replica) bool { return o.ran[r.Source] }) {
+		return nil
+	}
+	newer, err := o.keeper.books.readPositions(ctx, []int32{o.index})
+	if err != nil {
+		return err
+	}
+	maps.Copy(o.stored, newer)
+	o.chunks, err = o.keeper.books.readRuns(ctx, o.index)
+	return err
 }
 
 // searchElsewhere looks in all lanes for positions that are not in their own: a
@@ -320,17 +343,18 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 		}
 		in := o.input(r, sources[r.Source], targets[r.Source])
 		p := plan.Place(in)
-		if err := o.enter(ctx, r, p); err != nil {
+		if p.Kind == plan.PlaceScan {
+			scans = append(scans, placed{r, in, p}) // what is lost is known after it
+		} else if err := o.enter(ctx, r, p); err != nil {
 			k.log.Warn("a partition cannot start before its loss is written down", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
 			time.AfterFunc(takeoverPause, o.signal)
 			continue
 		}
-		o.running[r.Source] = r
+		o.running[r.Source], o.ran[r.Source] = r, true
 		switch p.Kind {
 		case plan.PlacePark:
 			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(in, p))
 		case plan.PlaceScan:
-			scans = append(scans, placed{r, in, p})
 			if o.id.fence == FenceMarker && p.Anchored && !in.Stored.Facts.Clean && in.Stored.Facts.ProducerID == o.id.producer.ID {
 				marks = append(marks, r.Target)
 			}
@@ -342,7 +366,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 	if len(scans) == 0 {
 		return nil
 	}
-	marked, err := k.mark(ctx, o.id, marks)
+	marked, err := o.mark(ctx, marks...)
 	if err != nil {
 		for _, s := range scans {
 			delete(o.running, s.Source)
@@ -383,6 +407,14 @@ func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLo
 		in.Stored = &s.Stored
 	}
 	return in
+}
+
+// mark fences partitions. The lane has one transactional id, and its scans may
+// have to fence again while it runs.
+func (o *ownedLane) mark(ctx context.Context, tps ...kafka.TopicPartition) (map[kafka.TopicPartition]bool, error) {
+	o.marking.Lock()
+	defer o.marking.Unlock()
+	return o.keeper.mark(ctx, o.id, tps)
 }
 
 // enter writes what a placement found lost into the ledger.
@@ -448,6 +480,13 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 		s.p.Target = s.tailStart()
 	}
 	f, err := sc.scan(ctx, s.in, s.p, writers, to)
+	for errors.Is(err, errNoMarker) && ctx.Err() == nil {
+		k.log.Warn("the fence did not reach a partition, fencing it again", "lane", o.index, "topic", s.Target.Topic, "partition", s.Target.Partition)
+		if _, err := o.mark(ctx, s.Target); err != nil {
+			k.log.Warn("a partition cannot be fenced yet", "topic", s.Target.Topic, "partition", s.Target.Partition, "err", err)
+		}
+		f, err = sc.scan(ctx, s.in, s.p, writers, to)
+	}
 	spec := replicate.TrackSpec{Replica: s.Replica.Replica, Next: f.next, Write: f.write, Known: true, Moved: true}
 	switch {
 	case ctx.Err() != nil:
@@ -470,17 +509,47 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	case f.foreign > 0:
 		k.log.Warn("somebody else writes to a replicated partition", "topic", s.Target.Topic, "partition", s.Target.Partition, "records", f.foreign)
 	}
+	if !o.enterGap(ctx, s, f.gone) {
+		return 0
+	}
 	o.lane.Start([]replicate.TrackSpec{spec})
 	return f.ours
+}
+
+// enterGap writes what the source's retention took between the position and the
+// source's start into the ledger, less what had been copied before; each record
+// of that took an offset at least. It reports false when the lane ended first.
+func (o *ownedLane) enterGap(ctx context.Context, s placed, copied int) bool {
+	if s.p.Gap == nil {
+		return true
+	}
+	gap := *s.p.Gap
+	gap.From += mirror.UpstreamOffset(copied)
+	if gap.From >= gap.To {
+		return true
+	}
+	s.p.Gap = &gap
+	for {
+		err := o.enter(ctx, s.Replica, s.p)
+		if err == nil || ctx.Err() != nil {
+			return err == nil
+		}
+		o.keeper.log.Warn("a partition cannot start before its loss is written down", "topic", s.Source.Topic, "partition", s.Source.Partition, "err", err)
+		pause(ctx, takeoverPause)
+	}
 }
 
 // mostBehind is how far MirrorMaker's position can lie behind what it wrote: it
 // commits once a minute, and no partition takes more records in that time.
 const mostBehind = 10_000_000
 
+// someTakeovers is more markers of takeovers than a tail will hold.
+const someTakeovers = 1000
+
 // tailStart is where reading must begin so that the target's tail can hold all
-// source records behind the position: that many offsets before its end.
+// source records behind the position. Markers take offsets too: one a
+// takeover, and in transactions at most one a record.
 func (s placed) tailStart() mirror.DownstreamOffset {
 	behind := min(mirror.DownstreamOffset(s.in.SourceLog.End-s.p.Source), mostBehind)
-	return max(s.in.TargetLog.Start, s.in.TargetLog.End-behind)
+	return max(s.in.TargetLog.Start, s.in.TargetLog.End-2*behind-someTakeovers)
 }

@@ -3,9 +3,11 @@ package coord
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"time"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
@@ -29,6 +31,7 @@ type found struct {
 	ours    int                     // records of ours behind the position
 	pairs   []pair                  // where they lie on both sides
 	foreign int                     // records of other writers behind the position
+	gone    int                     // records of ours that the source's retention has removed since
 }
 
 // pair is a record's place on both sides.
@@ -64,11 +67,21 @@ func (s *scanner) scan(ctx context.Context, in plan.PlaceInput, p plan.Placement
 	if len(target.hashes) == 0 {
 		return out, nil
 	}
-	if !p.Anchored || p.Gap != nil && !s.compacted {
+	switch {
+	case !p.Anchored:
 		return s.matchSuffix(ctx, in, p, target, out)
+	case p.Gap != nil && !s.compacted:
+		return s.matchBehindGap(ctx, in, p, target, out)
 	}
 	return s.matchPrefix(ctx, in, p, target, out)
 }
+
+// markerPatience is how long a scan waits at the end of a log for the fence's
+// marker. A partition that has no leader when the transaction ends may never
+// get one, although the coordinator calls the transaction complete.
+const markerPatience = 30 * time.Second
+
+var errNoMarker = errors.New("the fence's marker is not in the log")
 
 // readTarget hashes the records behind the placement.
 func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p plan.Placement, writers map[int64]bool, to limit) (written, found, error) {
@@ -79,7 +92,16 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 	if to.hasMarker() {
 		end = math.MaxInt64
 	}
-	err := readLog(ctx, s.target, span{tp, int64(p.Target), end, kafka.ReadUncommitted}, func(b *recordbatch.Batch, _ bool) (bool, error) {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	patience := time.AfterFunc(markerPatience, func() {
+		if to.hasMarker() {
+			stop()
+		}
+	})
+	defer patience.Stop()
+	err := readLog(reading, s.target, span{tp, int64(p.Target), end, kafka.ReadUncommitted}, func(b *recordbatch.Batch, _ bool) (bool, error) {
+		patience.Reset(markerPatience)
 		out.write = mirror.DownstreamOffset(b.NextOffset())
 		if b.Control() {
 			if to.hasMarker() && b.ProducerID == to.marker.ID && b.ProducerEpoch == to.marker.Epoch {
@@ -96,8 +118,8 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 		target.hashes = append(target.hashes, hashes...)
 		return true, err
 	})
-	if err == nil && !seen {
-		err = fmt.Errorf("scan %s: the fence's marker is not in the log", tp)
+	if !seen && ctx.Err() == nil && (err == nil || reading.Err() != nil) {
+		err = fmt.Errorf("scan %s: %w", tp, errNoMarker)
 	}
 	out.ours = len(target.hashes)
 	return target, out, err
@@ -172,36 +194,73 @@ func (e *mismatchError) Error() string {
 
 // matchSuffix finds the longest run of source records from the position on that
 // is the end of the target's log. It serves positions of Java MirrorMaker,
-// which do not tell where the target stood, and sources whose retention has
-// removed the first of what was written. Where a run could be mistaken for
-// an earlier one, because records repeat, it claims nothing: copying again is
-// what Java would do, skipping would lose.
+// which do not tell where the target stood, and partitions whose position is
+// missing. Where a run could be mistaken for an earlier one, because records
+// repeat, it claims nothing. Behind Java that means to copy again, as Java would
+// do; without a position it is an error, since all would be copied twice.
 func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
-	var source []uint64
-	var offsets []int64
-	err := readLog(ctx, s.source, span{in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso}, func(b *recordbatch.Batch, aborted bool) (bool, error) {
-		if b.Control() || aborted {
-			return true, nil
-		}
-		hashes, err := s.hashes(b, int64(p.Source), &offsets)
-		source = append(source, hashes...)
-		return len(source) < len(target.hashes), err
-	})
+	source, offsets, err := s.readSource(ctx, in, p, len(target.hashes))
 	if err != nil {
 		return out, err
 	}
 	k := longestOverlap(source, target.hashes)
 	if k == 0 || repeats(source[:k]) {
+		if in.Stored == nil {
+			return out, fmt.Errorf("the end of %s cannot be told apart in %s: it is not there, or its records repeat", in.Target, in.Source)
+		}
 		out.ours = 0
 		return out, nil
 	}
 	out.ours = k
-	out.next = mirror.UpstreamOffset(offsets[k-1] + 1)
+	out.overlap(k, offsets, target)
+	return out, nil
+}
+
+// matchBehindGap serves sources whose retention has removed records behind the
+// position. Of what was written at most one record an offset of the gap can be
+// gone, so that the others must overlap with what the source still has; where
+// the contents would allow a longer overlap, because records repeat, the place
+// cannot be told.
+func (s *scanner) matchBehindGap(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
+	source, offsets, err := s.readSource(ctx, in, p, len(target.hashes))
+	if err != nil {
+		return out, err
+	}
+	n := len(target.hashes)
+	least := max(0, n-int(p.Gap.To-p.Gap.From))
+	k := longestOverlap(source, target.hashes)
+	if k != least {
+		return out, fmt.Errorf("the source's retention has removed the first of %d records found behind the position on the target, and whether %d or %d of them are still in %s cannot be told",
+			n, least, k, in.Source)
+	}
+	out.gone = n - k
+	out.overlap(k, offsets, target)
+	return out, nil
+}
+
+// readSource hashes at least count records behind the placement, if there are as many.
+func (s *scanner) readSource(ctx context.Context, in plan.PlaceInput, p plan.Placement, count int) (hashes []uint64, offsets []int64, err error) {
+	err = readLog(ctx, s.source, span{in.Source, int64(p.Source), int64(in.SourceLog.End), s.iso}, func(b *recordbatch.Batch, aborted bool) (bool, error) {
+		if b.Control() || aborted {
+			return true, nil
+		}
+		more, err := s.hashes(b, int64(p.Source), &offsets)
+		hashes = append(hashes, more...)
+		return len(hashes) < count, err
+	})
+	return hashes, offsets, err
+}
+
+// overlap notes that the first k source records are the last k on the target.
+func (f *found) overlap(k int, offsets []int64, target written) {
+	if k == 0 {
+		return
+	}
+	f.next = mirror.UpstreamOffset(offsets[k-1] + 1)
 	tail := target.offsets[len(target.offsets)-k:]
 	for i := range k {
-		out.pairs = append(out.pairs, pair{mirror.UpstreamOffset(offsets[i]), mirror.DownstreamOffset(tail[i])})
+		f.pairs = append(f.pairs, pair{mirror.UpstreamOffset(offsets[i]), mirror.DownstreamOffset(tail[i])})
 	}
-	return out, nil
 }
 
 // longestOverlap is the length of the longest prefix of a that is a suffix of b.

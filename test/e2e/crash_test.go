@@ -36,7 +36,9 @@ func TestKilledAtRandomPoints(t *testing.T) {
 			tr := newTrial(t, a, b, row.more...)
 			rng := seeded(t)
 			topic := tr.topic("orders")
-			a.CreateTopic(t, topic, 4, nil)
+			forEver := map[string]string{"retention.ms": "-1"}
+			a.CreateTopic(t, topic, 4, forEver)
+			b.CreateTopic(t, tr.remote(topic), 4, forEver)
 			l := startLoad(t, a, topic, 4, perSecond, row.back)
 			p := tr.start()
 			tr.arrived(l, 1)

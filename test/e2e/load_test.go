@@ -47,7 +47,7 @@ func seeded(tb testing.TB) *rand.Rand {
 type trial struct {
 	tb             testing.TB
 	source, target *kafkatest.Cluster
-	alias          string
+	alias, to      string // of the source and the target
 	file           string
 	identity       bool
 }
@@ -58,13 +58,13 @@ const identityPolicy = "replication.policy.class = org.apache.kafka.connect.mirr
 // name. More lines are added at the end and win.
 func newTrial(tb testing.TB, source, target *kafkatest.Cluster, lines ...string) *trial {
 	tb.Helper()
-	tr := &trial{tb: tb, source: source, target: target, alias: kafkatest.Name(tb, "")}
+	tr := &trial{tb: tb, source: source, target: target, alias: kafkatest.Name(tb, ""), to: kafkatest.Name(tb, "to")}
 	text := []string{
-		"clusters = " + tr.alias + ", B",
+		"clusters = " + tr.alias + ", " + tr.to,
 		tr.alias + ".bootstrap.servers = " + source.Bootstrap(),
-		"B.bootstrap.servers = " + target.Bootstrap(),
-		tr.alias + "->B.enabled = true",
-		"B->" + tr.alias + ".emit.heartbeats.enabled = false",
+		tr.to + ".bootstrap.servers = " + target.Bootstrap(),
+		tr.flow() + ".enabled = true",
+		tr.to + "->" + tr.alias + ".emit.heartbeats.enabled = false",
 		"topics = " + tr.alias + "-.*",
 		"refresh.topics.interval.seconds = 1",
 		"replication.factor = -1",
@@ -84,7 +84,7 @@ func newTrial(tb testing.TB, source, target *kafkatest.Cluster, lines ...string)
 func (tr *trial) start() *heliograph { tr.tb.Helper(); return start(tr.tb, tr.file) }
 
 // flow is the flow's name.
-func (tr *trial) flow() string { return tr.alias + "->B" }
+func (tr *trial) flow() string { return tr.alias + "->" + tr.to }
 
 // topic is a source topic of the trial.
 func (tr *trial) topic(suffix string) string { return tr.alias + "-" + suffix }
