@@ -41,7 +41,9 @@ func (b *book) sick() bool {
 func (b *book) heal(ctx context.Context) {
 	for ctx.Err() == nil {
 		b.mu.Lock()
-		if b.task().routeTargetLocked(&b.outlet) && b.tries <= 1 {
+		// What is known of the leader is good for one try; after that it is asked for.
+		if b.tries == 0 && b.task().routeTargetLocked(&b.outlet) {
+			b.tries = 1
 			b.resumeLocked()
 			b.mu.Unlock()
 			return

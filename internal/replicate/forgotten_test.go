@@ -95,3 +95,30 @@ func TestTargetMadeAgainParks(t *testing.T) {
 		}
 	})
 }
+
+// TestBooksOutliveTheirTopic: the position topic is deleted and made again while
+// clients remember the old one. Positions are written to the new one.
+func TestBooksOutliveTheirTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		tp := kafka.TopicPartition{Topic: positionsTopic}
+		r.target.parts[tp].id = kafka.TopicID{1}
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		l.Start([]TrackSpec{spec(0)})
+		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 })
+		r.target.mu.Lock()
+		r.target.parts[tp] = &modelPartition{id: kafka.TopicID{2}, producers: map[int64]*modelProducer{}}
+		r.target.stale = map[kafka.TopicPartition]kafka.TopicID{tp: {1}}
+		r.target.mu.Unlock()
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 3))
+		waitUntil(t, "a position in the new topic", func() bool {
+			written := positionsIn(t, r.target, 0)
+			return len(written) > 0
+		})
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.task.Close()
+	})
+}

@@ -26,6 +26,9 @@ type model struct {
 	parts map[kafka.TopicPartition]*modelPartition
 	calm  bool                // no more faults
 	txns  map[int64]*modelTxn // by producer id
+	// stale are topic ids that clients remember from before their topics were made
+	// again, until they ask.
+	stale map[kafka.TopicPartition]kafka.TopicID
 	// down refuses connections, mute stores what it is sent and loses the answer.
 	down, mute bool
 }
@@ -153,6 +156,9 @@ func (m *model) Leader(tp kafka.TopicPartition) (int32, kafka.LeaderEpoch, kafka
 	if p == nil {
 		return 0, 0, kafka.TopicID{}, false
 	}
+	if id, ok := m.stale[tp]; ok {
+		return p.leader, p.epoch, id, true
+	}
 	return p.leader, p.epoch, p.id, true
 }
 
@@ -162,6 +168,7 @@ func (m *model) RefreshMetadata(context.Context, ...string) error {
 	if m.fails() {
 		return errors.New("metadata: connection refused")
 	}
+	clear(m.stale)
 	return nil
 }
 
@@ -356,6 +363,8 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 		log := m.parts[part.TopicPartition]
 		out := kafka.ProducedPartition{TopicPartition: part.TopicPartition, Leader: kafka.LeaderHint{Node: kafka.NoNode}}
 		switch {
+		case log.id.Known() && log.id != part.TopicID:
+			out.Code = kafka.CodeUnknownTopicID
 		case log.leader != p.node:
 			out.Code = kafka.CodeNotLeaderOrFollower
 		case m.fails():
