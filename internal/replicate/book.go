@@ -20,8 +20,9 @@ type book struct {
 	outlet
 	lane *Lane
 
-	tries   int    // since the last success, under the outlet's lock
-	lastErr string // why nothing is written, under the outlet's lock
+	end     mirror.DownstreamOffset // behind our last record, under the outlet's lock
+	tries   int                     // since the last success, under the outlet's lock
+	lastErr string                  // why nothing is written, under the outlet's lock
 }
 
 func (b *book) init(l *Lane, tp kafka.TopicPartition) {
@@ -141,6 +142,10 @@ func (b *book) shut() {
 // onSettled tells whoever waited for the records.
 func (b *book) onSettled(e *Entry) {
 	b.tries, b.lastErr = 0, ""
+	if e.base < b.end {
+		b.lane.rewrite() // the topic was made again, empty
+	}
+	b.end = e.base + mirror.DownstreamOffset(e.Count)
 	if e.settled != nil {
 		e.settled(e.base)
 	}

@@ -97,24 +97,31 @@ func TestTargetMadeAgainParks(t *testing.T) {
 }
 
 // TestBooksOutliveTheirTopic: the position topic is deleted and made again while
-// clients remember the old one. Positions are written to the new one.
+// clients remember the old one. The positions of all tracks, also of those that
+// stand still, are written to the new one.
 func TestBooksOutliveTheirTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(1, 0, 1)
+		r := newRig(1, 0, 2)
 		tp := kafka.TopicPartition{Topic: positionsTopic}
 		r.target.parts[tp].id = kafka.TopicID{1}
 		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
-		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
-		l.Start([]TrackSpec{spec(0)})
-		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 })
+		for p := range int32(2) {
+			r.source.appendRaw(spec(p).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		}
+		l.Start([]TrackSpec{spec(0), spec(1)})
+		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 && r.task.Snapshot()[1].Position == 3 })
+		time.Sleep(10 * time.Second) // their positions are written
 		r.target.mu.Lock()
 		r.target.parts[tp] = &modelPartition{id: kafka.TopicID{2}, producers: map[int64]*modelProducer{}}
 		r.target.stale = map[kafka.TopicPartition]kafka.TopicID{tp: {1}}
 		r.target.mu.Unlock()
 		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 3))
-		waitUntil(t, "a position in the new topic", func() bool {
-			written := positionsIn(t, r.target, 0)
-			return len(written) > 0
+		waitUntil(t, "both positions in the new topic", func() bool {
+			moved, still := false, false
+			for _, w := range positionsIn(t, r.target, 0) {
+				moved, still = moved || w.last == 5, still || w.last == 2
+			}
+			return moved && still
 		})
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)

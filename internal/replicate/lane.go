@@ -249,6 +249,15 @@ func (l *Lane) announceWaiting(ctx context.Context) {
 	})
 }
 
+// rewrite has the positions of all tracks written again, also of idle ones.
+func (l *Lane) rewrite() {
+	for _, tr := range l.list() {
+		tr.mu.Lock()
+		tr.dirty = true
+		tr.mu.Unlock()
+	}
+}
+
 // commit writes the positions that moved. At a clean stop it writes those of
 // all tracks that were active, and marks the ones that drained as clean.
 func (l *Lane) commit(clean bool) {
