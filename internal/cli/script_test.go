@@ -62,6 +62,8 @@ const patience = 30 * time.Second
 //	awaittext FILE TEXT      wait until a file holds a text
 //	get URL FILE             write the status and body of an answer to a file
 //	freeport VAR, takenport VAR
+//	commit NAME GROUP TOPIC PARTITION OFFSET   commit for a group without members
+//	trim NAME TOPIC PARTITION OFFSET           delete the records before an offset
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -76,6 +78,7 @@ func TestScripts(t *testing.T) {
 			"awaitcode":   scriptAwaitCode,
 			"awaittext":   scriptAwaitText,
 			"cluster":     scriptCluster,
+			"commit":      scriptCommit,
 			"code":        scriptCode,
 			"contents":    scriptContents,
 			"count":       scriptCount,
@@ -89,6 +92,7 @@ func TestScripts(t *testing.T) {
 			"halt":        scriptHalt,
 			"takenport":   scriptTakenPort,
 			"topic":       scriptTopic,
+			"trim":        scriptTrim,
 		},
 	})
 }

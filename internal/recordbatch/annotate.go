@@ -26,7 +26,21 @@ func Annotate(b *Batch) string {
 	return a.out.String()
 }
 
-type annotator struct{ out strings.Builder }
+// AnnotateHeader is [Annotate] without the records, for data that is not to be shown.
+func AnnotateHeader(b *Batch) string {
+	a := annotator{headerOnly: true}
+	if b.Magic < 2 {
+		a.legacy(b)
+	} else {
+		a.header(b)
+	}
+	return a.out.String()
+}
+
+type annotator struct {
+	out        strings.Builder
+	headerOnly bool
+}
 
 // row writes the bytes p that lie at pos, and what they mean.
 func (a *annotator) row(pos int, p []byte, name, meaning string) {
@@ -84,6 +98,9 @@ func (a *annotator) body(pos int, p []byte, c Codec) {
 		kind = "records in " + c.String()
 	}
 	fmt.Fprintf(&a.out, "%04x  %s, %d bytes\n", pos, kind, len(p))
+	if a.headerOnly {
+		return
+	}
 	for len(p) > 0 {
 		n := min(len(p), annotateWidth)
 		fmt.Fprintf(&a.out, "%04x  % x\n", pos, p[:n])

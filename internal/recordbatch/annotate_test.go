@@ -78,3 +78,17 @@ func TestAnnotateSaysWhatIsOdd(t *testing.T) {
 		}
 	}
 }
+
+// What a record holds must not show in any form where it is not to.
+func TestAnnotateHeaderHidesRecords(t *testing.T) {
+	for name, batch := range shapes() {
+		b := view(t, batch)
+		head, all := AnnotateHeader(b), Annotate(b)
+		if !strings.HasPrefix(all, head) {
+			t.Errorf("%s: the header alone is told otherwise:\n%s", name, head)
+		}
+		if last := strings.TrimSpace(head)[strings.LastIndex(strings.TrimSpace(head), "\n")+1:]; !strings.Contains(last, "records") || !strings.HasSuffix(last, "bytes") {
+			t.Errorf("%s: ends with %q, not with the records' size", name, last)
+		}
+	}
+}
