@@ -5,10 +5,11 @@
 // to the lane that their position record hashes to. Taking a lane over:
 //
 //	identify  InitProducerId under the lane's transactional id raises the epoch
-//	read      the lane's positions (and, for missing keys, all lanes')
+//	read      the lane's books: positions (for missing keys in all lanes) and map
 //	place     plan.Place decides for each partition: fresh, resume, scan, park
 //	fence     an abort marker in each partition with unfinished writing
-//	scan      read both logs from the position to the marker, match by record
+//	scan      read both logs from the position to the marker, match by record,
+//	          and enter into the loss ledger what is gone
 //	run       hand the places to the data plane
 //
 // Words: the fence ladder is how sure we are that the last owner is silent. A
@@ -17,8 +18,8 @@
 // is lease, wait and scan: we own the lane by the group, wait until the last
 // owner's session must have ended, and scan to the end of the log.
 //
-// It may know kafka, mirror, plan, recordbatch and replicate. It speaks to
-// clusters through small ports.
+// It may know kafka, losses, mirror, offsets, plan, recordbatch and replicate. It
+// speaks to clusters through small ports.
 //
 // Invariants (rules of the delivery design in docs/architecture.md):
 //   - A marker counts only when read in the partition's log, below the high
