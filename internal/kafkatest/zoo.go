@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -65,7 +66,11 @@ func Zoo(tb testing.TB, c *Cluster, prefix string) []Animal {
 func (k *keeper) house(ctx context.Context, a Animal, configs map[string]string) (string, error) {
 	a.Topic = k.prefix + "-" + a.Topic
 	k.animals = append(k.animals, a)
-	return a.Topic, k.cluster.MakeTopic(ctx, a.Topic, a.Partitions, configs)
+	// Some animals are older than a broker keeps records by default, and its
+	// cleaner comes by every five minutes.
+	all := map[string]string{"retention.ms": "-1"}
+	maps.Copy(all, configs)
+	return a.Topic, k.cluster.MakeTopic(ctx, a.Topic, a.Partitions, all)
 }
 
 // feed writes records in batches of random lengths: what one flush holds becomes

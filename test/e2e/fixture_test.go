@@ -287,6 +287,28 @@ func (f *fixture) monotonic() {
 	}
 }
 
+// awaitTopic waits until a topic exists and all its partitions have leaders.
+func awaitTopic(tb testing.TB, c *kafkatest.Cluster, topic string, partitions int) {
+	tb.Helper()
+	adm := c.Admin(tb)
+	await(tb, fmt.Sprintf("%s with %d partitions on cluster %s", topic, partitions, c.Name()), func() string {
+		topics, err := adm.ListTopics(tb.Context(), topic)
+		if err != nil {
+			return err.Error()
+		}
+		led := 0
+		for _, p := range topics[topic].Partitions {
+			if p.Err == nil && p.Leader >= 0 {
+				led++
+			}
+		}
+		if led != partitions {
+			return fmt.Sprintf("%d partitions have leaders", led)
+		}
+		return ""
+	})
+}
+
 // awaitTopicConfig waits until a topic's setting has a value.
 func awaitTopicConfig(tb testing.TB, c *kafkatest.Cluster, topic, key, want string) {
 	tb.Helper()

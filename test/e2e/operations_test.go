@@ -56,7 +56,7 @@ func TestRateCap(t *testing.T) {
 	f := newFixture(t)
 	topic := f.topic1()
 	h := start(t, f.oneWay(f.flow()+".heliograph.rate.bytes.per.second = 100KiB"))
-	f.backup.AwaitTopic(t, f.remote(topic), partitions)
+	awaitTopic(t, f.backup, f.remote(topic), partitions)
 	records := kafkatest.Messages(topic, partitions, count/partitions)
 	for _, r := range records {
 		// Random bytes cannot be compressed on the way.

@@ -30,9 +30,9 @@ func TestI1Replication(t *testing.T) {
 	f.produce(f.backup, topic, partitions, 100)
 	h := start(t, f.file(back+".enabled = true", "topics = heartbeats, "+f.topics()))
 
-	f.backup.AwaitTopic(t, f.remote(topic), partitions)
-	f.primary.AwaitTopic(t, f.returned(topic), partitions)
-	f.primary.AwaitTopic(t, "mm2-offset-syncs."+f.to+".internal", 1)
+	awaitTopic(t, f.backup, f.remote(topic), partitions)
+	awaitTopic(t, f.primary, f.returned(topic), partitions)
+	awaitTopic(t, f.primary, "mm2-offset-syncs."+f.to+".internal", 1)
 	if got := topicConfig(t, f.backup, f.remote(topic), "cleanup.policy"); got != "compact" {
 		t.Errorf("cleanup.policy of the copy is %s", got)
 	}
@@ -62,7 +62,7 @@ func settingsAtCreation(t *testing.T, f *fixture) {
 	t.Helper()
 	topic := f.topic("test-topic-with-config")
 	f.primary.CreateTopic(t, topic, partitions, map[string]string{"delete.retention.ms": "1000", "retention.bytes": "1000"})
-	f.backup.AwaitTopic(t, f.remote(topic), partitions)
+	awaitTopic(t, f.backup, f.remote(topic), partitions)
 	if got := topicConfig(t, f.backup, f.remote(topic), "retention.bytes"); got != "1000" {
 		t.Errorf("retention.bytes of the copy is %s", got)
 	}
@@ -79,8 +79,8 @@ func bornLater(t *testing.T, f *fixture) {
 	f.backup.CreateTopic(t, topic3, partitions, nil)
 	f.produce(f.primary, topic2, 1, 10)
 	f.produce(f.backup, topic3, 1, 10)
-	f.backup.AwaitTopic(t, f.remote(topic2), partitions)
-	f.primary.AwaitTopic(t, f.returned(topic3), partitions)
+	awaitTopic(t, f.backup, f.remote(topic2), partitions)
+	awaitTopic(t, f.primary, f.returned(topic3), partitions)
 	awaitCount(within(t, patience), t, f.backup, f.remote(topic2), 10)
 	awaitCount(within(t, patience), t, f.primary, f.returned(topic3), 10)
 }
@@ -190,7 +190,7 @@ func TestI5NoOffsetSyncs(t *testing.T) {
 		topic := f.topic1()
 		start(t, f.withoutSyncs())
 		f.produce(f.primary, topic, partitions, 100)
-		f.backup.AwaitTopic(t, f.remote(topic), partitions)
+		awaitTopic(t, f.backup, f.remote(topic), partitions)
 		awaitCount(within(t, patience), t, f.backup, f.remote(topic), 100)
 		heartbeats(t, f.backup, "heartbeats", f.from, f.to)
 		noTopics(t, f.primary, "mm2-offset-syncs."+f.to+".internal")
@@ -214,7 +214,7 @@ func TestI6SyncsOnTarget(t *testing.T) {
 	namings(t, func(t *testing.T, f *fixture) {
 		topic := f.topic1()
 		start(t, f.oneWay(f.flow()+".offset-syncs.topic.location = target"))
-		f.backup.AwaitTopic(t, "mm2-offset-syncs."+f.from+".internal", 1)
+		awaitTopic(t, f.backup, "mm2-offset-syncs."+f.from+".internal", 1)
 		f.produce(f.primary, topic, partitions, 100)
 		consume(t, f.primary, f.group(), 100, topic)
 		await(t, "a checkpoint of "+f.remote(topic), func() string {
@@ -231,7 +231,7 @@ func TestI13FromLatest(t *testing.T) {
 		topic := f.topic1()
 		f.produce(f.primary, topic, partitions, 100)
 		h := start(t, f.oneWay(f.flow()+".offset-syncs.topic.location = target", f.from+".consumer.auto.offset.reset = latest"))
-		f.backup.AwaitTopic(t, f.remote(topic), partitions)
+		awaitTopic(t, f.backup, f.remote(topic), partitions)
 		// The flow has its place in a partition once it shows the source's end.
 		await(t, "all partitions have their place", func() string {
 			return lacks(partitions, int(h.metric("heliograph_flow_partitions", `state="running"`)))

@@ -21,7 +21,7 @@ func TestPartitionsAddedWhileProducing(t *testing.T) {
 	topic := f.topic("test-topic-1")
 	f.primary.CreateTopic(t, topic, 3, nil)
 	h := start(t, f.oneWay(groupSync))
-	f.backup.AwaitTopic(t, f.remote(topic), 3)
+	awaitTopic(t, f.backup, f.remote(topic), 3)
 
 	var writer sync.WaitGroup
 	stop := make(chan struct{})
@@ -49,7 +49,7 @@ func TestPartitionsAddedWhileProducing(t *testing.T) {
 		}
 	}
 	f.primary.Produce(t, fresh)
-	f.backup.AwaitTopic(t, f.remote(topic), 6)
+	awaitTopic(t, f.backup, f.remote(topic), 6)
 	close(stop)
 	writer.Wait()
 
@@ -76,7 +76,7 @@ func grow(t *testing.T, c *kafkatest.Cluster, topic string, to int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.AwaitTopic(t, topic, to)
+	awaitTopic(t, c, topic, to)
 }
 
 // TestBornWhileRunningFromLatest: with auto.offset.reset=latest, what is born

@@ -32,18 +32,22 @@ func zooFrom(t *testing.T, a, b *kafkatest.Cluster) {
 	animals := kafkatest.Zoo(t, a, prefix)
 	for _, row := range []struct {
 		name  string
-		lines []string
+		key   string          // of the source cluster, in the file
 		read  kafka.Isolation // what of the source must arrive
 		stamp bool            // the target stamps records itself
 	}{
 		// MirrorMaker's default copies what was aborted like everything else.
 		{name: "read-uncommitted", read: kafka.ReadUncommitted},
-		{name: "read-committed", read: kafka.ReadCommitted, lines: []string{"consumer.isolation.level = read_committed"}},
+		{name: "read-committed", read: kafka.ReadCommitted, key: ".consumer.isolation.level = read_committed"},
 		{name: "to-append-time", read: kafka.ReadUncommitted, stamp: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, a, b, append([]string{"topics = " + prefix + "-.*"}, row.lines...)...)
+			lines := []string{"topics = " + prefix + "-.*"}
+			if row.key != "" {
+				lines = append(lines, kafkatest.Name(t, "")+row.key)
+			}
+			tr := newTrial(t, a, b, lines...)
 			if row.stamp {
 				for _, animal := range animals {
 					b.CreateTopic(t, tr.remote(animal.Topic), animal.Partitions, map[string]string{"message.timestamp.type": "LogAppendTime", "max.message.bytes": "1200000"})
