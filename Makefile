@@ -60,7 +60,7 @@ e2e: $(GOTEST) ## the suite against real Kafka, fetched with Maven; E2E and E2EF
 demo: build ## two embedded clusters, traffic, replication and a live view; no Java
 	bin/heliograph demo
 
-bench: build ## heliograph beside Java MirrorMaker 2; appends to docs/benchmarks.md
+bench: build ## heliograph beside its peers, half an hour; appends to docs/benchmarks.md; BENCHFLAGS=-quick is shorter
 	go run -tags bench ./test/bench $(BENCHFLAGS)
 
 clean: ## what was built; fetched Kafka releases stay in the user's cache

@@ -1,13 +1,20 @@
 //go:build bench
 
-// Command bench measures heliograph beside Java MirrorMaker 2, in turns, on the
-// same two real clusters, and appends the medians to docs/benchmarks.md:
+// Command bench measures heliograph beside its peers, in turns, on the same real
+// clusters, and appends the medians to docs/benchmarks.md:
 //
-//	make bench                               3 turns of 3 GB each
-//	make bench BENCHFLAGS='-turns 1 -records 300000'
+//	make bench                                             about half an hour
+//	make bench BENCHFLAGS=-quick                           about eight minutes, smaller, without TLS
+//	make bench BENCHFLAGS='-contenders helio -cells one -report -'
 //
-// Each turn starts a contender on a full source topic of eight partitions and an
-// empty target and watches it until the last record has arrived: the time to the
-// first record, the time and the processor seconds for all of them, and the peak
-// of resident memory. It needs what the e2e tests need, and 10 GB of disk.
+// The walk: fill a source topic per [cell]; then, turn by turn, start every
+// [contender] on a full source and an empty target and watch it until the last
+// record has arrived ([stage]); then send records at a steady rate and time their
+// way ([pace]); then write the tables and hold them against the bars (report.go).
+//
+// The loop and the relay are this program itself in another [role], each in a
+// process of its own: every figure of processor time is what the kernel counted
+// for one contender's process, never the brokers' or the harness's.
+//
+// It needs what the e2e tests need, and 20 GB of disk.
 package main

@@ -7,41 +7,44 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"heliograph/internal/kafkatest"
 )
 
-const (
-	sourceTopic = "bulk"
-	partitions  = 8
-	recordSize  = 1024
-	// turnPatience bounds one turn of one contender.
-	turnPatience = 10 * time.Minute
-)
-
 type options struct {
-	binary, report string
-	turns, records int
+	binary, report, profiles string
+	only, on                 string // contenders and cells; empty is all
+	turns                    int
+	quick                    bool
+	role                     role
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.binary, "binary", "bin/heliograph", "the program to measure")
-	flag.StringVar(&o.report, "report", "docs/benchmarks.md", "file to append the results to")
-	flag.IntVar(&o.turns, "turns", 3, "turns of every contender; medians are reported")
-	flag.IntVar(&o.records, "records", 3_000_000, "records of 1 KiB to copy")
+	flag.StringVar(&o.report, "report", "docs/benchmarks.md", "file to append the results to, or - to print them")
+	flag.IntVar(&o.turns, "turns", 0, "turns of every contender; medians are reported (default 3, with -quick 1)")
+	flag.BoolVar(&o.quick, "quick", false, "less data, no TLS")
+	flag.StringVar(&o.only, "contenders", "", "of helio,java,tuned,loop,relay,direct, instead of all")
+	flag.StringVar(&o.on, "cells", "", "of lz4-16k,lz4-64k,plain-64k,one,tls,latency, instead of all")
+	flag.StringVar(&o.profiles, "profiles", "", "directory for processor profiles of heliograph")
+	flag.StringVar(&o.role.name, "role", "", "be the loop or the relay (set by the bench itself, as all below)")
+	flag.StringVar(&o.role.from, "from", "", "where the role reads")
+	flag.StringVar(&o.role.to, "to", "", "where the role writes")
+	flag.StringVar(&o.role.topic, "topic", "", "topic the loop reads")
+	flag.StringVar(&o.role.copy, "copy", "", "topic the loop writes")
+	flag.StringVar(&o.role.codec, "codec", "", "codec the loop writes with")
+	flag.StringVar(&o.role.caFrom, "ca-from", "", "certificate authority of the source")
+	flag.StringVar(&o.role.caTo, "ca-to", "", "certificate authority of the target")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
+	err := o.run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -49,12 +52,16 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
-	dir, err := os.MkdirTemp("", "heliograph-bench-")
-	if err != nil {
-		return err
+func (o options) run(ctx context.Context) error {
+	if o.role.name != "" {
+		return o.role.run(ctx)
 	}
-	defer os.RemoveAll(dir)
+	if o.turns == 0 {
+		o.turns = 3
+		if o.quick {
+			o.turns = 1
+		}
+	}
 	binary, err := filepath.Abs(o.binary)
 	if err != nil {
 		return err
@@ -62,135 +69,126 @@ func run(ctx context.Context, o options) (err error) {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("%w (run make build)", err)
 	}
-	// Brokers at their full speed: the quick-start flags of tests would slow all contenders.
-	full := []string{"-XX:+UseG1GC"}
-	a, err := kafkatest.Launch(ctx, kafkatest.ClusterOptions{Name: "A", Version: kafkatest.ReleaseSource, Heap: "1g", JVM: full})
+	o.binary = binary
+	dir, err := os.MkdirTemp("", "heliograph-bench-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	b, err := kafkatest.Launch(ctx, kafkatest.ClusterOptions{Name: "B", Version: kafkatest.ReleaseTarget, Heap: "1g", JVM: full})
+	defer os.RemoveAll(dir)
+	b := bench{options: o, dir: dir}
+	for _, c := range contenders(o) {
+		if chosen(o.only, c.short) {
+			b.field = append(b.field, c)
+		}
+	}
+	return b.measure(ctx)
+}
+
+func chosen(list, name string) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
+}
+
+// bench is one run with what it has measured so far.
+type bench struct {
+	options
+	dir     string
+	field   []contender
+	source  *kafkatest.Cluster
+	copies  []copied
+	latency []timed
+}
+
+// copied are the results of one cell, by contender.
+type copied struct {
+	cell
+	wire    int64 // bytes of the topic in the source's log
+	results map[string][]result
+}
+
+// measure runs all cells: first those to one broker, then those to three.
+func (b *bench) measure(ctx context.Context) (err error) {
+	b.source, err = launch(ctx, "A", kafkatest.ReleaseSource, 1)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	if err := fill(ctx, a, o.records); err != nil {
-		return err
-	}
-	results := map[string][]result{}
-	field := contenders(binary)
-	// In turns, so that a slow minute of the machine meets everybody.
-	for turn := range o.turns {
-		for _, c := range field {
-			at := stage{dir: dir, source: a, target: b, alias: fmt.Sprintf("%s%d", c.short, turn+1), records: o.records}
-			r, err := at.measure(ctx, c)
-			if err != nil {
-				return fmt.Errorf("%s, turn %d: %w", c.name, turn+1, err)
+	defer func() { err = errors.Join(err, b.source.Close()) }()
+	for _, secured := range []bool{false, true} {
+		var run []cell
+		for _, c := range cells(b.quick) {
+			if c.secured == secured && chosen(b.on, c.name) {
+				run = append(run, c)
 			}
-			fmt.Printf("%-28s %s\n", c.name, r)
-			results[c.name] = append(results[c.name], r)
+		}
+		timing := !secured && chosen(b.on, latencyTopic)
+		if len(run) == 0 && !timing {
+			continue
+		}
+		if err := b.against(ctx, secured, run, timing); err != nil {
+			return err
 		}
 	}
-	return appendReport(ctx, o, field, results)
+	return b.write(ctx)
 }
 
-// fill writes the source topic: records of 1 KiB that do not compress, in batches
-// as large as a busy producer makes them.
-func fill(ctx context.Context, a *kafkatest.Cluster, records int) error {
-	if err := a.MakeTopic(ctx, sourceTopic, partitions, nil); err != nil {
-		return err
+// against starts a target, one broker or three, and runs cells on it.
+func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bool) (err error) {
+	brokers := 1
+	if secured {
+		brokers = 3
 	}
-	cl, err := a.Open(kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(64<<10), kgo.ProducerLinger(20*time.Millisecond))
+	target, err := launch(ctx, "B", kafkatest.ReleaseTarget, brokers)
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
-	rng := rand.New(rand.NewPCG(1, 2))
-	pool := make([]byte, 1<<20)
-	for i := range pool {
-		pool[i] = byte(rng.Uint32())
+	defer func() { err = errors.Join(err, target.Close()) }()
+	for _, c := range run {
+		fmt.Printf("%s: %d records of %d B\n", c.title, c.records, recordSize)
+		done, err := b.runCell(ctx, target, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		b.copies = append(b.copies, done)
 	}
-	var failed error
-	for i := range records {
-		at := rng.IntN(len(pool) - recordSize)
-		cl.Produce(ctx, &kgo.Record{Topic: sourceTopic, Partition: int32(i % partitions), Value: pool[at : at+recordSize]}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed = err
+	if timing {
+		return b.time(ctx, target)
+	}
+	return nil
+}
+
+// runCell has every contender copy a cell, in turns, so that a slow minute of the
+// machine meets everybody.
+func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) (copied, error) {
+	done := copied{cell: c, results: map[string][]result{}}
+	if err := c.fill(ctx, b.source); err != nil {
+		return done, err
+	}
+	var err error
+	if done.wire, err = logSize(ctx, b.source, c.name); err != nil {
+		return done, err
+	}
+	for turn := range b.turns {
+		for _, who := range b.field {
+			s := stage{
+				dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop, records: c.records,
+				alias: fmt.Sprintf("%s%d%s", who.short, turn+1, c.name), profiles: b.profiles, wire: done.wire,
 			}
-		})
-	}
-	if err := cl.Flush(ctx); err != nil {
-		return err
-	}
-	return failed
-}
-
-// stage is one turn: an alias of its own makes every contender start from nothing.
-type stage struct {
-	dir            string
-	source, target *kafkatest.Cluster
-	alias          string
-	records        int
-}
-
-func (s stage) measure(ctx context.Context, c contender) (r result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnPatience)
-	defer cancel()
-	cl, err := s.target.Open()
-	if err != nil {
-		return r, err
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	file := filepath.Join(s.dir, s.alias+".properties")
-	if err := os.WriteFile(file, c.file(s), 0o600); err != nil {
-		return r, err
-	}
-	begin := time.Now()
-	p, err := c.start(ctx, s, file)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		err = errors.Join(err, p.Kill())
-		// The next turn needs the disk.
-		_, deleteErr := adm.DeleteTopic(ctx, s.remoteTopic())
-		err = errors.Join(err, deleteErr)
-	}()
-	if err := s.await(ctx, adm, p, 1); err != nil {
-		return r, err
-	}
-	r.first, r.startCPU = time.Since(begin), p.CPU()
-	if err := s.await(ctx, adm, p, int64(s.records)); err != nil {
-		return r, err
-	}
-	r.copy = time.Since(begin) - r.first
-	r.copyCPU = p.CPU() - r.startCPU
-	r.memory = p.PeakMemory()
-	return r, nil
-}
-
-func (s stage) remoteTopic() string { return s.alias + "." + sourceTopic }
-
-// await returns once so many records have arrived.
-func (s stage) await(ctx context.Context, adm *kadm.Client, p *kafkatest.Process, want int64) error {
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		var have int64
-		// An error is the topic that does not exist yet.
-		if ends, err := adm.ListEndOffsets(ctx, s.remoteTopic()); err == nil && ends.Error() == nil {
-			ends.Each(func(o kadm.ListedOffset) { have += o.Offset })
-		}
-		if have >= want {
-			return nil
-		}
-		select {
-		case <-p.Done():
-			return fmt.Errorf("it ended by itself after %d of %d records: %s", have, want, p.Tail(20))
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d records: %w: %s", have, want, context.Cause(ctx), p.Tail(20))
-		case <-poll.C:
+			r, err := s.copy(ctx, who)
+			if err != nil {
+				return done, fmt.Errorf("%s, turn %d: %w", who.name, turn+1, err)
+			}
+			fmt.Printf("  %-24s %s\n", who.name, r)
+			done.results[who.short] = append(done.results[who.short], r)
 		}
 	}
+	return done, dropTopic(ctx, b.source, c.name)
+}
+
+// launch starts a cluster at full speed: the quick-start flags of tests would
+// slow all contenders. What was deleted leaves the disk at once.
+func launch(ctx context.Context, name, version string, brokers int) (*kafkatest.Cluster, error) {
+	return kafkatest.Launch(ctx, kafkatest.ClusterOptions{
+		Name: name, Version: version, Brokers: brokers, Heap: "1g", JVM: []string{"-XX:+UseG1GC"},
+		Listeners:  []kafkatest.Protocol{kafkatest.Plaintext, kafkatest.SSL},
+		Properties: map[string]string{"log.segment.delete.delay.ms": "1000"},
+	})
 }

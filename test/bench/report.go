@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,71 +18,117 @@ import (
 	"heliograph/internal/kafkatest"
 )
 
-// result is what one turn showed.
-type result struct {
-	first    time.Duration // from the start of the program to the first record on the target
-	startCPU time.Duration // processor time until then
-	copy     time.Duration // from the first record to the last
-	copyCPU  time.Duration // processor time for that
-	memory   int64         // peak resident bytes
-}
+// head explains the file; it is written when there is none yet.
+//
+//go:embed head.md
+var head string
 
-// String is one line for the person who waits.
-func (r result) String() string {
-	return fmt.Sprintf("first record %.2f s, all in %.1f s, CPU %.1f + %.1f s, peak %d MB",
-		r.first.Seconds(), r.copy.Seconds(), r.startCPU.Seconds(), r.copyCPU.Seconds(), r.memory>>20)
-}
-
-// column is one measure of a result as a number for the table.
-type column struct {
-	title string
-	of    func(result) float64
-	unit  string
-}
-
-func columns(records int) []column {
-	mb := float64(records) * recordSize / 1e6
-	return []column{
-		{"start to first record", func(r result) float64 { return r.first.Seconds() }, "%.2f s"},
-		{"CPU until then", func(r result) float64 { return r.startCPU.Seconds() }, "%.1f s"},
-		{"first to last record", func(r result) float64 { return r.copy.Seconds() }, "%.1f s"},
-		{"CPU for that", func(r result) float64 { return r.copyCPU.Seconds() }, "%.1f s"},
-		{"payload per CPU second", func(r result) float64 { return mb / max(r.copyCPU.Seconds(), 0.01) }, "%.0f MB"},
-		{"peak memory", func(r result) float64 { return float64(r.memory) / 1e6 }, "%.0f MB"},
+// write adds a dated section to the report; it never rewrites older ones.
+func (b *bench) write(ctx context.Context) (err error) {
+	var out strings.Builder
+	load := "default run"
+	if b.quick {
+		load = "quick run"
 	}
-}
-
-// appendReport adds a dated section to the results; it never rewrites older ones.
-func appendReport(ctx context.Context, o options, field []contender, results map[string][]result) (err error) {
-	var b strings.Builder
-	if _, err := os.Stat(o.report); errors.Is(err, os.ErrNotExist) {
-		b.WriteString("# Benchmarks\n\nMeasured by `make bench`, newest last. All programs ran in turns on the same machine and brokers.\n")
+	fmt.Fprintf(&out, "\n## %s, %s, %s\n\n", time.Now().UTC().Format(time.DateOnly), version(ctx), load)
+	fmt.Fprintf(&out, "Kafka %s to Kafka %s, MirrorMaker %s, %s; %s, %d cores shared with the brokers; medians, turns: %d.\n",
+		kafkatest.ReleaseSource, kafkatest.ReleaseTarget, kafkatest.ReleaseTarget, runtime.Version(), machine(), runtime.NumCPU(), b.turns)
+	for i := range b.copies {
+		b.copies[i].table(&out, b.field)
 	}
-	fmt.Fprintf(&b, "\n## %s, %s\n\n", time.Now().UTC().Format(time.DateOnly), version(ctx))
-	fmt.Fprintf(&b, "%d records of %d B, uncompressed, %d partitions, Kafka %s to %s, one broker each, all on %d cores; medians of %d turns.\n\n",
-		o.records, recordSize, partitions, kafkatest.ReleaseSource, kafkatest.ReleaseTarget, runtime.NumCPU(), o.turns)
-	cols := columns(o.records)
-	b.WriteString("| |")
-	for _, c := range cols {
-		fmt.Fprintf(&b, " %s |", c.title)
+	b.latencyTable(&out)
+	b.barTable(&out)
+	if b.report == "-" {
+		_, err = os.Stdout.WriteString(out.String())
+		return err
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---:|", len(cols)) + "\n")
-	for _, c := range field {
-		fmt.Fprintf(&b, "| %s |", c.name)
-		for _, col := range cols {
-			fmt.Fprintf(&b, " "+col.unit+" |", median(results[c.name], col.of))
+	text := out.String()
+	if _, err := os.Stat(b.report); errors.Is(err, os.ErrNotExist) {
+		text = head + text
+		if err := os.MkdirAll(filepath.Dir(b.report), 0o755); err != nil {
+			return err
 		}
-		b.WriteString("\n")
 	}
-	f, err := os.OpenFile(o.report, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(b.report, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(b.String())
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 
-func median(results []result, of func(result) float64) float64 {
+// The measures of a copy.
+func (c copied) perCPU(short string) float64 {
+	return median(c.results[short], func(r result) float64 { return c.payload(r.records) / seconds(r.copyCPU) })
+}
+
+func (c copied) perSecond(short string) float64 {
+	return median(c.results[short], func(r result) float64 { return c.payload(r.records) / r.copy.Seconds() })
+}
+
+func (c copied) memory(short string) float64 {
+	return median(c.results[short], func(r result) float64 { return float64(r.memory) / 1e6 })
+}
+
+func (c copied) table(out *strings.Builder, field []contender) {
+	fmt.Fprintf(out, "\n### %s\n\n%.1f GB in records of %d B, %.1f GB on the wire, %d partitions.\n\n",
+		c.title, c.payload(int64(c.records))/1e3, recordSize, float64(c.wire)/1e9, partitions)
+	out.WriteString("| | MB a CPU second | ratio to MirrorMaker tuned | CPU s a GB | MB/s | peak memory | start to first record | CPU until then |\n")
+	out.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	for _, who := range field {
+		all := c.results[who.short]
+		if len(all) == 0 {
+			continue
+		}
+		per := c.perCPU(who.short)
+		ratio := "–"
+		if len(c.results[tuned]) > 0 {
+			ratio = fmt.Sprintf("%.1f", per/c.perCPU(tuned))
+		}
+		first, until := "–", "–"
+		if who.short != relay {
+			first = fmt.Sprintf("%.2f s", median(all, func(r result) float64 { return r.first.Seconds() }))
+			until = fmt.Sprintf("%.2f s", median(all, func(r result) float64 { return r.startCPU.Seconds() }))
+		}
+		fmt.Fprintf(out, "| %s | %.0f | %s | %.2f | %.0f | %.0f MB | %s | %s |\n",
+			who.name, per, ratio, 1e3/per, c.perSecond(who.short), c.memory(who.short), first, until)
+	}
+}
+
+func (b *bench) latencyTable(out *strings.Builder) {
+	if len(b.latency) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n### Latency, records of %d B\n\n| | records/s | p50 | p99 | p99.9 |\n|---|---:|---:|---:|---:|\n", latencyRecord)
+	names := slices.Concat(b.field, []contender{{short: direct, name: "produce and consume alone"}})
+	for _, at := range b.latency {
+		for _, who := range names {
+			if len(at.results[who.short]) > 0 {
+				fmt.Fprintf(out, "| %s | %d | %.2f ms | %.2f ms | %.2f ms |\n", who.name, at.pace,
+					at.p50(who.short), at.p99(who.short), at.p999(who.short))
+			}
+		}
+	}
+}
+
+func (t timed) p50(short string) float64 {
+	return median(t.results[short], func(q quantiles) float64 { return millis(q.p50) })
+}
+
+func (t timed) p99(short string) float64 {
+	return median(t.results[short], func(q quantiles) float64 { return millis(q.p99) })
+}
+
+func (t timed) p999(short string) float64 {
+	return median(t.results[short], func(q quantiles) float64 { return millis(q.p999) })
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+func median[T any](results []T, of func(T) float64) float64 {
+	if len(results) == 0 {
+		return 0
+	}
 	values := make([]float64, len(results))
 	for i, r := range results {
 		values[i] = of(r)
@@ -97,4 +145,18 @@ func version(ctx context.Context) string {
 		return "unknown version"
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// machine is the processor's name, as the kernel tells it.
+func machine() string {
+	raw, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(raw)) {
+		if key, name, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(name)
+		}
+	}
+	return runtime.GOARCH
 }
