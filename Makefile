@@ -12,8 +12,10 @@ FUZZTIME ?= 10s
 # Packages and tests of the suite against real brokers.
 E2E      ?= ./internal/kafkatest/... ./test/e2e/...
 E2EFLAGS ?=
+# Length of a chaos run.
+MINUTES  ?= 3
 
-.PHONY: build tools test lint unit fuzz e2e demo bench clean
+.PHONY: build tools test lint unit fuzz e2e demo bench chaos clean
 
 build: ## the static binary bin/heliograph
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/heliograph ./cmd/heliograph
@@ -62,6 +64,9 @@ demo: build ## two embedded clusters, traffic, replication and a live view; no J
 
 bench: build ## heliograph beside its peers, half an hour; appends to docs/benchmarks.md; BENCHFLAGS=-quick is shorter
 	go run -tags bench ./test/bench $(BENCHFLAGS)
+
+chaos: build ## faults drawn from SEED for MINUTES against a flow on real brokers; appends to docs/reliability.md
+	go run -tags chaos ./test/chaos/cmd $(if $(SEED),-seed $(SEED)) -minutes $(MINUTES) $(CHAOSFLAGS)
 
 clean: ## what was built; fetched Kafka releases stay in the user's cache
 	rm -rf bin $(CACHE)
