@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -265,7 +266,7 @@ func (k *Keeper) bounds(ctx context.Context, replicas []Replica) (map[kafka.Topi
 	targets := map[kafka.TopicPartition]plan.TargetLog{}
 	failed := map[kafka.TopicPartition]error{}
 	for _, r := range replicas {
-		if err := errors.Join(ss[r.Source].Err, se[r.Source].Err, ts[r.Target].Err, te[r.Target].Err); err != nil {
+		if err := cmp.Or(ss[r.Source].Err, se[r.Source].Err, ts[r.Target].Err, te[r.Target].Err); err != nil {
 			failed[r.Source] = fmt.Errorf("bounds of the logs: %w", err)
 			continue
 		}

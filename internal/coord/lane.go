@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -337,7 +338,11 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			k.log.Warn("a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
+			level := slog.LevelWarn
+			if retriable(err) {
+				level = slog.LevelDebug // a leader is being elected, a topic has just been made
+			}
+			k.log.Log(ctx, level, "a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
 			time.AfterFunc(takeoverPause, o.signal)
 			continue
 		}

@@ -248,6 +248,9 @@ func (tr *Track) onHalted(f failure) {
 		// Sending again could store the batch twice. Only the target's tail tells.
 		tr.waitLocked("target: " + f.text())
 		tr.lane.reopen("the answer for a batch of old records was lost: " + f.text())
+	case f.code == kafka.CodeTopicAuthorizationFailed:
+		tr.waitLocked(fmt.Sprintf("target: %s: grant WRITE on topic %s", f.code, tr.tp.Topic))
+		tr.task.steward.watch(tr, ailTarget)
 	default:
 		tr.waitLocked("target: " + f.text())
 		tr.task.steward.watch(tr, ailTarget)

@@ -13,8 +13,13 @@ import (
 	"heliograph/internal/telemetry"
 )
 
-// tailBackoff is how long a tail that broke waits before it begins again.
-const tailBackoff = 5 * time.Second
+const (
+	// tailBackoff is how long a tail that broke waits before it begins again.
+	tailBackoff = 5 * time.Second
+	// freshTries and freshBackoff are for a topic that was made a moment ago.
+	freshTries   = 10
+	freshBackoff = 300 * time.Millisecond
+)
 
 // SyncTail follows the offset syncs topic and translates by what it has read, as
 // MirrorMaker's checkpoint task does. Before the topic is read to its end it
@@ -58,10 +63,17 @@ func (t *SyncTail) Loaded() <-chan struct{} { return t.loaded }
 // or groups could be moved back. A tail that breaks begins again from the start,
 // and the old answers hold until the new pass is complete.
 func (t *SyncTail) Run(ctx context.Context, lastOnly bool) {
-	for ctx.Err() == nil {
+	for tries := 0; ctx.Err() == nil; tries++ {
 		err := t.pass(ctx, lastOnly)
 		if ctx.Err() != nil {
 			return
+		}
+		if tries < freshTries && kafka.ClassOf(err) == kafka.ClassRefresh {
+			// The topic has just been made, and not every broker knows it yet.
+			if pause(ctx, freshBackoff) != nil {
+				return
+			}
+			continue
 		}
 		if err != nil {
 			err = fmt.Errorf("offset syncs not read: %w", err)
