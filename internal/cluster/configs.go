@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -16,20 +15,7 @@ var errLeftOut = errors.New("the answer left it out")
 // TopicConfigs reads the topics' configs. The map has an entry for each name.
 // An error means that no topic was answered.
 func (c *Client) TopicConfigs(ctx context.Context, names ...string) (map[string]kafka.TopicConfigs, error) {
-	return c.describeConfigs(ctx, kmsg.ConfigResourceTypeTopic, "read topic configs", names)
-}
-
-// BrokerConfigs reads the configs of one broker.
-func (c *Client) BrokerConfigs(ctx context.Context, node int32) ([]kafka.ConfigEntry, error) {
-	name := strconv.Itoa(int(node))
-	all, err := c.describeConfigs(ctx, kmsg.ConfigResourceTypeBroker, "read broker configs", []string{name})
-	if err != nil {
-		return nil, err
-	}
-	return all[name].Entries, all[name].Err
-}
-
-func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceType, op string, names []string) (map[string]kafka.TopicConfigs, error) {
+	const op = "read topic configs"
 	out := make(map[string]kafka.TopicConfigs, len(names))
 	if len(names) == 0 {
 		return out, nil
@@ -37,7 +23,7 @@ func (c *Client) describeConfigs(ctx context.Context, kind kmsg.ConfigResourceTy
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	for _, name := range names {
 		r := kmsg.NewDescribeConfigsRequestResource()
-		r.ResourceType, r.ResourceName = kind, name
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
 		req.Resources = append(req.Resources, r)
 		out[name] = kafka.TopicConfigs{Err: c.fail(op, name, errLeftOut)}
 	}

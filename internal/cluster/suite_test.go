@@ -139,10 +139,6 @@ func conformConfigs(t *testing.T, c *Client, topic string) {
 			break
 		}
 	}
-	node, _ := leaderOf(t, c, kafka.TopicPartition{Topic: topic})
-	if entries, err := c.BrokerConfigs(ctx, node); err != nil || len(entries) == 0 {
-		t.Errorf("broker configs: %d, %v", len(entries), err)
-	}
 }
 
 func entry(entries []kafka.ConfigEntry, name string) kafka.ConfigEntry {
@@ -165,11 +161,6 @@ func conformOffsets(t *testing.T, c *Client, topic string) {
 	wantCode(t, got[none].Err, kafka.CodeUnknownTopicOrPartition)
 	if first := c.ListOffsets(ctx, []kafka.TopicPartition{tp}, kafka.Earliest, kafka.ReadUncommitted)[tp]; first.Err != nil || first.Offset != 0 {
 		t.Errorf("earliest %+v", first)
-	}
-	_, epoch, _, _ := c.Leader(tp)
-	ends := c.OffsetForLeaderEpoch(ctx, map[kafka.TopicPartition]kafka.LeaderEpoch{tp: epoch})
-	if ends[tp].Err != nil || ends[tp].Offset != 3 || ends[tp].LeaderEpoch != epoch {
-		t.Errorf("end of epoch %d: %+v", epoch, ends[tp])
 	}
 }
 

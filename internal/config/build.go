@@ -134,7 +134,7 @@ func (b *builder) patterns(r *reader, key, old, def string) mirror.Patterns {
 
 // flow builds one flow.
 func (b *builder) flow(p pair) Flow {
-	conn, worker := b.connector(p.id, sourceConnector), b.worker(p.id)
+	conn, worker := b.connector(p.id, mirror.SourceConnector), b.worker(p.id)
 	r := &reader{view: conn, keys: b.keys, settings: map[string]Setting{}}
 	f := Flow{ID: p.id}
 	f.Enabled = r.boolean("enabled", false)
@@ -237,7 +237,7 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 	w := &reader{view: worker, keys: b.keys, settings: map[string]Setting{}}
 	f.Positions = Positions{
 		GroupID:           w.text("group.id", string(f.ID.Source)+"-mm2"),
-		Topic:             w.text("offset.storage.topic", "mm2-offsets."+string(f.ID.Source)+".internal"),
+		Topic:             w.text("offset.storage.topic", mirror.PositionsTopic(f.ID.Source)),
 		Partitions:        int32(w.integer("offset.storage.partitions", 32, 25)),
 		ReplicationFactor: w.factor("offset.storage.replication.factor", 3),
 		Commit:            Every{Interval: 5 * time.Second},

@@ -20,7 +20,7 @@ func (b *builder) check(file string, d *Deployment) {
 		if !f.Enabled {
 			continue
 		}
-		conn := b.connector(f.ID, checkpointConnector)
+		conn := b.connector(f.ID, mirror.CheckpointConnector)
 		b.offsetSyncSwitches(f, conn)
 		b.exactlyOnce(f, conn)
 	}

@@ -14,13 +14,6 @@ type resolver struct {
 	keys *catalogue
 }
 
-// The classes of the three connectors of a flow.
-const (
-	sourceConnector     = "MirrorSourceConnector"
-	checkpointConnector = "MirrorCheckpointConnector"
-	heartbeatConnector  = "MirrorHeartbeatConnector"
-)
-
 // under are the keys that begin with the prefix, without it.
 func (v view) under(prefix string) view {
 	out := view{}
@@ -76,7 +69,7 @@ func (r *resolver) worker(id mirror.FlowID) view {
 	for key, text := range map[string]string{
 		"client.id":            id.String(),
 		"group.id":             source + "-mm2",
-		"offset.storage.topic": "mm2-offsets." + source + ".internal",
+		"offset.storage.topic": mirror.PositionsTopic(mirror.ClusterAlias(source)),
 		"status.storage.topic": "mm2-status." + source + ".internal",
 		"config.storage.topic": "mm2-configs." + source + ".internal",
 		"key.converter":        byteArrayConverter,

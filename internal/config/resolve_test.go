@@ -56,14 +56,14 @@ a->b.xxx = yyy
 use.defaults.from = source
 producer.linger.ms = 1
 `, nil)
-	wantValues(t, r.connector(ab, sourceConnector), map[string]string{
+	wantValues(t, r.connector(ab, mirror.SourceConnector), map[string]string{
 		"source.cluster.bootstrap.servers": "servers-one", "target.cluster.bootstrap.servers": "servers-two",
 		"source.cluster.security.protocol": "SSL", "source.consumer.security.protocol": "SSL", "security.protocol": "SSL",
 		"tasks.max": "123", "replication.factor": "4", "enabled": "false", "name": "MirrorSourceConnector",
 		"source.cluster.alias": "a", "target.cluster.alias": "b",
 		"xxx": "yyy", "use.defaults.from": "-", "producer.linger.ms": "-",
 	})
-	back := r.connector(mirror.FlowID{Source: "b", Target: "a"}, sourceConnector)
+	back := r.connector(mirror.FlowID{Source: "b", Target: "a"}, mirror.SourceConnector)
 	wantValues(t, back, map[string]string{"xxx": "-", "tasks.max": "-"})
 	wantValues(t, connectorClient(back, "source", "admin"), map[string]string{"xxx": "-"})
 }
@@ -76,7 +76,7 @@ a.security.protocol = PLAINTEXT
 a.producer.security.protocol = SSL
 b.bootstrap.servers = x:1
 `, nil)
-	conn := r.connector(ab, sourceConnector)
+	conn := r.connector(ab, mirror.SourceConnector)
 	for role, want := range map[string]string{"admin": "PLAINTEXT", "producer": "SSL", "consumer": "PLAINTEXT"} {
 		wantValues(t, connectorClient(conn, "source", role), map[string]string{"security.protocol": want})
 	}
@@ -121,7 +121,7 @@ a.ssl.truststore.password = ${fake:SECRET}
 b.ssl.truststore.password = ${fake:SECRET}
 a->b.topics = ${fake:TOPICS}
 `, map[string]string{"SECRET": "secret2", "TOPICS": "orders"})
-	w, conn := r.worker(ab), r.connector(ab, sourceConnector)
+	w, conn := r.worker(ab), r.connector(ab, mirror.SourceConnector)
 	wantValues(t, w, map[string]string{"ssl.truststore.password": "secret2", "producer.ssl.truststore.password": "secret2", "config.providers": "fake"})
 	for key, want := range map[string]string{"source.cluster.ssl.truststore.password": "${fake:SECRET}", "topics": "${fake:TOPICS}", "config.providers": "fake"} {
 		if got := conn[key].Raw; got != want {
@@ -173,7 +173,7 @@ func TestSourceConsumerPrecedence(t *testing.T) {
 		for _, i := range order[from:] {
 			fmt.Fprintf(&b, "%s = %d\n", places[i], i)
 		}
-		conn := loaded(t, b.String(), nil).connector(ab, sourceConnector)
+		conn := loaded(t, b.String(), nil).connector(ab, mirror.SourceConnector)
 		want := fmt.Sprint(order[from])
 		if from == 3 { // the top-level key is copied into a.consumer, too
 			want = "4"
@@ -184,7 +184,7 @@ func TestSourceConsumerPrecedence(t *testing.T) {
 
 func TestClientLayering(t *testing.T) {
 	consumer := func(text string) view {
-		return connectorClient(loaded(t, text, nil).connector(ab, sourceConnector), "source", "consumer")
+		return connectorClient(loaded(t, text, nil).connector(ab, mirror.SourceConnector), "source", "consumer")
 	}
 	wantValues(t, consumer(""), map[string]string{"auto.offset.reset": "earliest", "enable.auto.commit": "false"})
 	wantValues(t, consumer("a->b.consumer.max.poll.interval.ms = 120000\na.consumer.enable.auto.commit = true"),
@@ -206,10 +206,10 @@ a->b.producer.linger.ms = 3
 a->b.producer.override.batch.size = 4
 a.producer.compression.type = gzip
 `, nil)
-	wantValues(t, recordProducer(r.worker(ab), r.connector(ab, sourceConnector)), map[string]string{
+	wantValues(t, recordProducer(r.worker(ab), r.connector(ab, mirror.SourceConnector)), map[string]string{
 		"bootstrap.servers": "servers-two", "linger.ms": "1", "batch.size": "4", "compression.type": "-",
 	})
-	wantValues(t, connectorClient(r.connector(ab, sourceConnector), "target", "producer"), map[string]string{"linger.ms": "1", "batch.size": "2"})
+	wantValues(t, connectorClient(r.connector(ab, mirror.SourceConnector), "target", "producer"), map[string]string{"linger.ms": "1", "batch.size": "2"})
 }
 
 func TestExactlyOnceSupportAnswer(t *testing.T) {
@@ -233,7 +233,7 @@ func TestExactlyOnceSupportAnswer(t *testing.T) {
 		if tt.source != "" {
 			text += "a->b.source.consumer.isolation.level = " + tt.source + "\n"
 		}
-		if got := readsCommitted(loaded(t, text, nil).connector(ab, sourceConnector)); got != tt.want {
+		if got := readsCommitted(loaded(t, text, nil).connector(ab, mirror.SourceConnector)); got != tt.want {
 			t.Errorf("consumer %q, source.consumer %q: %v", tt.consumer, tt.source, got)
 		}
 	}
@@ -250,7 +250,7 @@ func TestCheckpointConflicts(t *testing.T) {
 		{"a->b.enabled = true\na->b.emit.offset-syncs.enabled = false", "emit.offset-syncs.enabled"},
 	}
 	for _, tt := range tests {
-		if got := strings.Join(checkpointConflicts(loaded(t, tt.text, nil).connector(ab, checkpointConnector)), " "); got != tt.want {
+		if got := strings.Join(checkpointConflicts(loaded(t, tt.text, nil).connector(ab, mirror.CheckpointConnector)), " "); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}
 	}

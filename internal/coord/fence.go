@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/replicate"
 )
 
@@ -35,7 +36,7 @@ type identity struct {
 // one (no right, no coordinator, too old), a plain id serves and the fence is
 // the lower rung.
 func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
-	txnID := fmt.Sprintf("%s-MirrorSourceConnector-%d", k.opts.GroupID, lane)
+	txnID := fmt.Sprintf("%s-%s-%d", k.opts.GroupID, mirror.SourceConnector, lane)
 	for {
 		pid, err := k.target.InitProducerID(ctx, txnID, replicate.TransactionTimeout)
 		if err == nil {

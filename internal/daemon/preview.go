@@ -91,7 +91,7 @@ func Foresee(ctx context.Context, dep *config.Deployment, targets []mirror.Clust
 		case fp.Source.ID != "" && fp.Source.ID == fp.Target.ID:
 			fp.Error = fmt.Sprintf("%s and %s are the same cluster (id %s): the flow is refused", f.ID.Source, f.ID.Target, fp.Source.ID)
 		default:
-			fo := &foresight{f: f, spec: specOf(f), sides: v.sides[f.ID], out: &fp}
+			fo := &foresight{f: f, spec: specOf(f), sides: v.sides[f.ID], log: log, out: &fp}
 			fo.look(ctx)
 		}
 		p.Flows = append(p.Flows, fp)
@@ -104,6 +104,7 @@ type foresight struct {
 	f              *config.Flow
 	spec           flow.Spec // the same that run would have
 	sides          pair
+	log            *slog.Logger
 	out            *FlowPreview
 	source, target []kafka.TopicDetail
 }
@@ -326,69 +327,9 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 	return out
 }
 
-// positions reads every stored position of the flow.
+// positions reads every stored position of the flow, as a takeover does.
 func (fo *foresight) positions(ctx context.Context) (map[kafka.TopicPartition]plan.Stored, error) {
-	topic := fo.f.Positions.Topic
-	i := slices.IndexFunc(fo.target, func(t kafka.TopicDetail) bool { return t.Name == topic })
-	if i < 0 {
-		return nil, nil
-	}
-	lanes := partitionsOf(topic, int32(len(fo.target[i].Partitions)))
-	c := fo.sides.target
-	starts := c.ListOffsets(ctx, lanes, kafka.Earliest, kafka.ReadCommitted)
-	ends := c.ListOffsets(ctx, lanes, kafka.Latest, kafka.ReadCommitted)
-	r := positionReader{source: fo.f.ID.Source, found: map[kafka.TopicPartition]plan.Stored{}, at: map[kafka.TopicPartition]int64{}}
-	for _, lane := range lanes {
-		if err := errors.Join(starts[lane].Err, ends[lane].Err); err != nil {
-			return nil, err
-		}
-		if starts[lane].Offset >= ends[lane].Offset {
-			continue
-		}
-		if err := c.ReadRecords(ctx, lane, starts[lane].Offset, ends[lane].Offset, kafka.ReadCommitted, r.read); err != nil {
-			return nil, err
-		}
-	}
-	return r.found, nil
-}
-
-// positionReader keeps the newest position of each source partition.
-type positionReader struct {
-	source mirror.ClusterAlias
-	found  map[kafka.TopicPartition]plan.Stored
-	at     map[kafka.TopicPartition]int64 // timestamps
-}
-
-func (r *positionReader) read(rec kafka.Record) error {
-	key, err := mirror.DecodePositionKey(rec.Key)
-	if errors.Is(err, mirror.ErrNotPosition) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	tp := kafka.TopicPartition{Topic: key.Topic, Partition: key.Partition}
-	if key.Connector != mirror.SourceConnector || key.Cluster != r.source || rec.Timestamp < r.at[tp] {
-		return nil
-	}
-	r.at[tp] = rec.Timestamp
-	if rec.Value == nil {
-		delete(r.found, tp)
-		return nil
-	}
-	var s plan.Stored
-	if s.Last, s.Committed, err = mirror.DecodePositionValue(rec.Value); err != nil {
-		return err
-	}
-	facts, has, err := mirror.DecodePositionFacts(rec.Headers)
-	if err != nil {
-		return err
-	}
-	if has {
-		s.Facts = &facts
-	}
-	r.found[tp] = s
-	return nil
+	return books(fo.f, fo.sides.target, fo.target, slog.New(slog.DiscardHandler)).Positions(ctx)
 }
 
 func partitionsOf(topic string, n int32) []kafka.TopicPartition {

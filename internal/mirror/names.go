@@ -23,12 +23,11 @@ type UpstreamOffset int64
 // DownstreamOffset is an offset in a partition of the target.
 type DownstreamOffset int64
 
-// Connector names that MirrorMaker's dedicated mode writes as the first element
-// of the keys in the positions topic.
+// The connectors of MirrorMaker's dedicated mode that are told apart here. Their
+// names are the first element of the keys in the positions topic.
 const (
 	SourceConnector     = "MirrorSourceConnector"
 	CheckpointConnector = "MirrorCheckpointConnector"
-	HeartbeatConnector  = "MirrorHeartbeatConnector"
 )
 
 // PositionsTopic is the topic on the target that holds the positions of all

@@ -10,9 +10,6 @@ type Stamp struct {
 	Transactional bool
 }
 
-// NoStamp is the stamp of a batch that is written without idempotence.
-var NoStamp = Stamp{ProducerID: noProducerID, Epoch: noProducerEpoch, Sequence: noSequence}
-
 // sealEnd is the end of what Seal changes under the checksum; it starts at the attributes.
 const sealEnd = posCount
 

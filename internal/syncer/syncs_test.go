@@ -117,14 +117,14 @@ func TestLostSyncIsSaidOnceAndTheNextIsWritten(t *testing.T) {
 		c.failing("write", syncsTopic.String(), kafka.CodeTopicAuthorizationFailed)
 		withWriter(t, c, log, func(w *SyncWriter) {
 			for i := range int64(3) {
-				w.Offer(offsetSync("foo", i, i))
+				w.Due(offsetSync("foo", i, i))
 				synctest.Wait()
 			}
 			if n := log.matching("not done", "offset sync not written: TOPIC_AUTHORIZATION_FAILED"); n != 1 {
 				t.Errorf("said %d times, want once:\n%s", n, log.text())
 			}
 			c.failing("write", syncsTopic.String(), nil)
-			w.Offer(offsetSync("foo", 9, 9))
+			w.Due(offsetSync("foo", 9, 9))
 			synctest.Wait()
 			if n, lost := w.Counts(); n != 1 || lost != 3 {
 				t.Errorf("%d written and %d lost, want 1 and 3", n, lost)

@@ -45,9 +45,6 @@ func NewSyncWriter(target LogWriter, topic string, now func() time.Time, log *sl
 	return w
 }
 
-// Offer is Due.
-func (w *SyncWriter) Offer(s mirror.OffsetSync) { w.Due(s) }
-
 // Due takes a sync that is worth publishing now.
 func (w *SyncWriter) Due(s mirror.OffsetSync) {
 	w.mu.Lock()
