@@ -52,6 +52,9 @@ func (c *Client) JoinLaneGroup(o LaneGroupOptions) (*LaneGroup, error) {
 		kgo.SessionTimeout(o.Session),
 		kgo.HeartbeatInterval(o.Session/4),
 		kgo.RebalanceTimeout(3*o.Session),
+		// A coordinator that hangs must be noticed, and its successor found, before
+		// the session ends.
+		kgo.RequestTimeoutOverhead(o.Session/3),
 		kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, m map[string][]int32) {

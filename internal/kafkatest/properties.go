@@ -43,6 +43,7 @@ func (c *Cluster) common() map[string]string {
 		"transaction.state.log.num.partitions":     "5",
 		"group.initial.rebalance.delay.ms":         "0",
 		"auto.create.topics.enable":                "false",
+		"log.retention.ms":                         "-1", // records of tests have times years back
 		"log.cleaner.backoff.ms":                   "300",
 		"log.cleaner.dedupe.buffer.size":           "16777216",
 		"log.cleaner.threads":                      "1",

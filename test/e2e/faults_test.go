@@ -89,9 +89,7 @@ func TestBrokenAndHealed(t *testing.T) {
 			}
 			tr := newTrial(t, a, b)
 			topic := tr.topic("orders")
-			forEver := map[string]string{"retention.ms": "-1"}
-			a.CreateTopic(t, topic, 4, forEver)
-			b.CreateTopic(t, tr.remote(topic), 4, forEver)
+			a.CreateTopic(t, topic, 4, nil)
 			l := startLoad(t, a, topic, 4, perSecond/4, row.back)
 			p := tr.start()
 			tr.arrived(l, 1)

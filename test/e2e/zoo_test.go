@@ -74,6 +74,9 @@ func arrives(t *testing.T, tr *trial, animal kafkatest.Animal, read kafka.Isolat
 		if err != nil {
 			return err.Error()
 		}
+		if countRecords(want) == 0 {
+			return "the source is empty"
+		}
 		if animal.Compacted {
 			want, got = lastOfEachKey(want), lastOfEachKey(got)
 		}
