@@ -37,22 +37,19 @@ func written(t *testing.T, c *fakeCluster) []string {
 // slowLog answers writes only when it is told to.
 type slowLog struct {
 	*fakeCluster
-	answers  chan struct{}
-	inFlight int
+	answers chan struct{}
+	sizes   []int // of the writes
 }
 
 func (s *slowLog) WriteRecords(ctx context.Context, tp kafka.TopicPartition, records []kafka.Record) (int64, error) {
 	s.mu.Lock()
-	s.inFlight++
+	s.sizes = append(s.sizes, len(records))
 	s.mu.Unlock()
 	select {
 	case <-s.answers:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	s.mu.Lock()
-	s.inFlight--
-	s.mu.Unlock()
 	return s.fakeCluster.WriteRecords(ctx, tp, records)
 }
 
@@ -78,7 +75,7 @@ func TestDueSyncsAreWrittenAndDelayedOnesWait(t *testing.T) {
 				t.Errorf("written %v", got)
 			}
 			w.Promote()
-			synctest.Wait()
+			after(2 * syncRest)
 			if got := written(t, c); len(got) != 2 || got[1] != offsetSync("foo", 101, 202).String() {
 				t.Errorf("after promotion %v", got)
 			}
@@ -86,23 +83,23 @@ func TestDueSyncsAreWrittenAndDelayedOnesWait(t *testing.T) {
 	})
 }
 
-func TestAtMostTenSyncsAreInFlightAndTheNewestOfAPartitionWins(t *testing.T) {
+func TestSyncsThatComeDueMeanwhileAreWrittenTogetherAndTheNewestOfAPartitionWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, log := &slowLog{fakeCluster: newFakeCluster("A"), answers: make(chan struct{})}, &captured{}
 		withWriter(t, c, log, func(w *SyncWriter) {
+			w.Due(offsetSync("first", 1, 1))
+			synctest.Wait()
 			for i := range 12 {
 				w.Due(offsetSync(string(rune('a'+i)), 1, 1))
 			}
-			synctest.Wait()
 			w.Due(offsetSync("l", 2, 2))
-			synctest.Wait()
-			if c.inFlight != offsets.MaxSyncsInFlight {
-				t.Errorf("%d in flight, want %d", c.inFlight, offsets.MaxSyncsInFlight)
-			}
 			close(c.answers)
-			synctest.Wait()
-			if n, lost := w.Counts(); n != 12 || lost != 0 {
-				t.Errorf("%d written and %d lost, want 12 and 0", n, lost)
+			after(2 * syncRest)
+			if !slices.Equal(c.sizes, []int{1, 12}) {
+				t.Errorf("writes of %v syncs, want the first alone and the others together", c.sizes)
+			}
+			if n, lost := w.Counts(); n != 13 || lost != 0 {
+				t.Errorf("%d written and %d lost, want 13 and 0", n, lost)
 			}
 			if got := written(t, c.fakeCluster); slices.Contains(got, offsetSync("l", 1, 1).String()) || !slices.Contains(got, offsetSync("l", 2, 2).String()) {
 				t.Errorf("written %v", got)
@@ -118,14 +115,14 @@ func TestLostSyncIsSaidOnceAndTheNextIsWritten(t *testing.T) {
 		withWriter(t, c, log, func(w *SyncWriter) {
 			for i := range int64(3) {
 				w.Due(offsetSync("foo", i, i))
-				synctest.Wait()
+				after(2 * syncRest)
 			}
 			if n := log.matching("not done", "offset sync not written: TOPIC_AUTHORIZATION_FAILED"); n != 1 {
 				t.Errorf("said %d times, want once:\n%s", n, log.text())
 			}
 			c.failing("write", syncsTopic.String(), nil)
 			w.Due(offsetSync("foo", 9, 9))
-			synctest.Wait()
+			after(2 * syncRest)
 			if n, lost := w.Counts(); n != 1 || lost != 3 {
 				t.Errorf("%d written and %d lost, want 1 and 3", n, lost)
 			}

@@ -13,8 +13,17 @@ import (
 	"heliograph/internal/telemetry"
 )
 
-// SyncWriter publishes the data plane's offset syncs, at most
-// [offsets.MaxSyncsInFlight] at a time. It keeps the newest sync of a partition
+const (
+	// syncsAtOnce is how many syncs go into one write.
+	syncsAtOnce = 1000
+	// syncRest is the pause after a write. A busy flow has syncs due all the time,
+	// and a write of one costs as much as a write of a hundred.
+	syncRest = 50 * time.Millisecond
+)
+
+// SyncWriter publishes the data plane's offset syncs, one write at a time: the
+// first that is due goes at once, and what comes due while it is written and for
+// a short rest afterwards goes together. It keeps the newest sync of a partition
 // only, so its memory is bounded by the partitions of the flow, and a slow topic
 // never holds up records.
 //
@@ -41,7 +50,7 @@ func NewSyncWriter(target LogWriter, topic string, now func() time.Time, log *sl
 		target: target, topic: kafka.TopicPartition{Topic: topic}, now: now,
 		conditions: NewConditions(log), wake: make(chan struct{}, 1),
 	}
-	w.mu.queue = offsets.NewSyncQueue(offsets.MaxSyncsInFlight)
+	w.mu.queue = offsets.NewSyncQueue(syncsAtOnce)
 	return w
 }
 
@@ -83,50 +92,71 @@ func (w *SyncWriter) Counts() (written, lost int64) {
 	return w.mu.written, w.mu.lost
 }
 
-// Run publishes until ctx ends, and returns when nothing is in flight any more.
+// Run publishes until ctx ends.
 func (w *SyncWriter) Run(ctx context.Context) {
-	var flights sync.WaitGroup
-	defer flights.Wait()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	for {
-		for s, ok := w.next(); ok; s, ok = w.next() {
-			flights.Go(func() { _ = w.write(ctx, s) }) // counted and said by write
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-rest.C:
+		}
+		_ = w.write(ctx) // counted and said by write
+		rest.Reset(syncRest)
 	}
 }
 
-// Flush publishes what is due and delayed, one after the other. It is for the
-// last moments of a clean stop, after Run has returned.
+// Flush publishes what is due and delayed. It is for the last moments of a clean
+// stop, after Run has returned.
 func (w *SyncWriter) Flush(ctx context.Context) error {
 	w.Promote()
-	for s, ok := w.next(); ok; s, ok = w.next() {
-		if err := w.write(ctx, s); err != nil {
+	for {
+		if err := w.write(ctx); err != nil {
 			return err
 		}
+		w.mu.Lock()
+		left := w.mu.queue.Pending()
+		w.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
-func (w *SyncWriter) next() (mirror.OffsetSync, bool) {
+// take encodes the next syncs to write.
+func (w *SyncWriter) take() []kafka.Record {
+	now := w.now().UnixMilli()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mu.queue.Next()
+	var records []kafka.Record
+	for s, ok := w.mu.queue.Next(); ok; s, ok = w.mu.queue.Next() {
+		records = append(records, kafka.Record{Key: s.AppendKey(nil), Value: s.AppendValue(nil), Timestamp: now})
+	}
+	return records
 }
 
-func (w *SyncWriter) write(ctx context.Context, s mirror.OffsetSync) error {
-	_, err := w.target.WriteRecords(ctx, w.topic, []kafka.Record{{
-		Key: s.AppendKey(nil), Value: s.AppendValue(nil), Timestamp: w.now().UnixMilli(),
-	}})
+// write publishes what is due, in one go.
+func (w *SyncWriter) write(ctx context.Context) error {
+	records := w.take()
+	if len(records) == 0 {
+		return nil
+	}
+	_, err := w.target.WriteRecords(ctx, w.topic, records)
 	w.mu.Lock()
-	w.mu.queue.Done()
+	for range records {
+		w.mu.queue.Done()
+	}
+	left := w.mu.queue.Pending()
 	if err == nil {
-		w.mu.written++
+		w.mu.written += int64(len(records))
 	} else {
-		w.mu.lost++
+		w.mu.lost += int64(len(records))
 	}
 	w.mu.Unlock()
 	if err != nil {
@@ -135,7 +165,9 @@ func (w *SyncWriter) write(ctx context.Context, s mirror.OffsetSync) error {
 	if ctx.Err() == nil {
 		w.conditions.Report(w.now(), w.topic.Topic, err, slog.String(telemetry.KeyTopic, w.topic.Topic))
 	}
-	w.wakeUp()
+	if left > 0 {
+		w.wakeUp()
+	}
 	return err
 }
 
