@@ -129,19 +129,13 @@ func (t *tail) findEnds(ctx context.Context) error {
 		if failed == nil {
 			return nil
 		}
-		if !heals(failed) {
+		if !kafka.Heals(failed) {
 			return failed
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return errors.Join(err, failed)
 		}
 	}
-}
-
-// heals reports whether trying again can help.
-func heals(err error) bool {
-	class := kafka.ClassOf(err)
-	return class == kafka.ClassRetry || class == kafka.ClassRefresh
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -170,7 +164,7 @@ func (t *tail) run(ctx context.Context) error {
 			if err := t.skipDeleted(ctx, err); err != nil {
 				return err
 			}
-		case !heals(err) || errors.Is(err, errReadDone) || isCallbackError(err):
+		case !kafka.Heals(err) || errors.Is(err, errReadDone) || isCallbackError(err):
 			return err
 		}
 		if time.Since(began) > maxReadPause {

@@ -42,10 +42,10 @@ func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
 		if err == nil {
 			return identity{producer: pid, txnID: txnID, fence: FenceMarker}, nil
 		}
-		if !retriable(err) && k.opts.ExactlyOnce {
+		if !kafka.Heals(err) && k.opts.ExactlyOnce {
 			return identity{}, fmt.Errorf("exactly-once needs transactional id %s on the target: %w", txnID, err)
 		}
-		if !retriable(err) {
+		if !kafka.Heals(err) {
 			k.log.Warn("the target gives no transactional producer id: lanes are fenced by lease, wait and scan", "lane", lane, "err", err)
 			return k.identifyPlain(ctx, err)
 		}

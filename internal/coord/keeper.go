@@ -136,16 +136,7 @@ func (k *Keeper) Assigned(lanes []int32) {
 // Revoked drains lanes until ctx ends and gives them up. It returns when
 // nothing of them runs any more.
 func (k *Keeper) Revoked(ctx context.Context, lanes []int32) {
-	k.mu.Lock()
-	var owned []*ownedLane
-	for _, n := range lanes {
-		if o := k.lanes[n]; o != nil {
-			owned = append(owned, o)
-			delete(k.lanes, n)
-			delete(k.fences, n)
-		}
-	}
-	k.mu.Unlock()
+	owned := k.release(lanes)
 	for _, o := range owned {
 		o.drain <- ctx
 		o.hurryUp()
@@ -163,7 +154,16 @@ var errLost = errors.New("the lane was lost to another owner")
 
 // Lost ends lanes at once, without a last word.
 func (k *Keeper) Lost(lanes []int32) {
+	for _, o := range k.release(lanes) {
+		o.cancel(errLost)
+		<-o.done
+	}
+}
+
+// release takes lanes off the keeper's list; what runs of them is the caller's to end.
+func (k *Keeper) release(lanes []int32) []*ownedLane {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	var owned []*ownedLane
 	for _, n := range lanes {
 		if o := k.lanes[n]; o != nil {
@@ -172,11 +172,7 @@ func (k *Keeper) Lost(lanes []int32) {
 			delete(k.fences, n)
 		}
 	}
-	k.mu.Unlock()
-	for _, o := range owned {
-		o.cancel(errLost)
-		<-o.done
-	}
+	return owned
 }
 
 // Close drains all lanes until ctx ends.

@@ -339,7 +339,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 				return err
 			}
 			level := slog.LevelWarn
-			if retriable(err) {
+			if kafka.Heals(err) {
 				level = slog.LevelDebug // a leader is being elected, a topic has just been made
 			}
 			k.log.Log(ctx, level, "a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)

@@ -35,22 +35,17 @@ func readLog(ctx context.Context, c Cluster, s span, visit visitor) error {
 	r := logReader{cluster: c, tp: tp, next: s.from, end: s.end, iso: s.iso, visit: visit}
 	for {
 		done, err := r.session(ctx)
-		if done || err != nil && !retriable(err) {
+		if done || err != nil && !kafka.Heals(err) {
 			return err
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("read %s at offset %d: %w", tp, r.next, context.Cause(ctx))
 		}
 		pause(ctx, retryPause)
-		if err := c.RefreshMetadata(ctx, tp.Topic); err != nil && !retriable(err) {
+		if err := c.RefreshMetadata(ctx, tp.Topic); err != nil && !kafka.Heals(err) {
 			return err
 		}
 	}
-}
-
-func retriable(err error) bool {
-	c := kafka.ClassOf(err)
-	return c == kafka.ClassRetry || c == kafka.ClassRefresh
 }
 
 type logReader struct {

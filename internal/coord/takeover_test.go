@@ -260,10 +260,10 @@ var takeovers = []takeover{
 	{
 		name: "MirrorMaker's position, and records that repeat",
 		find: func(r *rig) {
-			r.fill(records(0, "a", "b", "c", "c", "c", "d"))
-			r.target.write(copies, before, records(0, "a", "b", "c", "c")...)
-			r.stand(r.lane(), positionAt(orders, 2, nil))
-		}, copied: 4, target: "a b c c c c c d", // again from the position, as Java would: skipping could lose
+			r.fill(records(0, "a", "b", "c", "b", "c", "d"))
+			r.target.write(copies, before, records(0, "a", "b", "c", "b", "c")...)
+			r.stand(r.lane(), positionAt(orders, 1, nil))
+		}, copied: 5, target: "a b c b c b c b c d", // again from the position, as Java would: skipping could lose
 	},
 	{
 		name: "retention overtook the position",

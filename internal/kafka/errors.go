@@ -103,6 +103,13 @@ func ClassOf(err error) Class {
 	return ClassRetry
 }
 
+// Heals reports whether an error passes by itself: asking again helps, at once
+// or after fresh metadata.
+func Heals(err error) bool {
+	c := ClassOf(err)
+	return c == ClassRetry || c == ClassRefresh
+}
+
 // CodeOf returns the broker's error code in err's chain, or CodeNone.
 func CodeOf(err error) Code {
 	var e *Error

@@ -193,7 +193,7 @@ func (s *ConfigSync) alter(ctx context.Context, batch []plan.AlterConfig, refuse
 	var passing error
 	for _, a := range batch {
 		err := outcome[a.Topic]
-		if heals(err) || kafka.CodeOf(err) == kafka.CodeUnsupportedVersion {
+		if kafka.Heals(err) || kafka.CodeOf(err) == kafka.CodeUnsupportedVersion {
 			passing = err
 			continue
 		}

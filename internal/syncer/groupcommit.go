@@ -140,7 +140,7 @@ func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInpu
 	if synced > 0 {
 		g.o.Log.LogAttrs(ctx, slog.LevelDebug, "group offsets written", slog.String(telemetry.KeyGroup, in.Group), slog.Int(telemetry.KeyCount, synced))
 	}
-	if heals(refused) {
+	if kafka.Heals(refused) {
 		return refused
 	}
 	return nil

@@ -137,7 +137,7 @@ func (g *GroupSync) Load(ctx context.Context) (complete bool) {
 			ok, _ := g.follows(group)
 			return ok
 		})
-		if err == nil || !heals(err) || pause(ctx, loadPause) != nil {
+		if err == nil || !kafka.Heals(err) || pause(ctx, loadPause) != nil {
 			break
 		}
 	}
@@ -232,7 +232,7 @@ func (g *GroupSync) unreadable(group string, err error) string {
 // reportGroup names what a group's broker refuses, once. Troubles that pass are
 // left to the job.
 func (g *GroupSync) reportGroup(now time.Time, group, what string, err error) {
-	if heals(err) {
+	if kafka.Heals(err) {
 		return
 	}
 	if err != nil {
@@ -303,7 +303,7 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 			g.reportGroup(now, group, "offsets", got[group].Err)
 			if err := got[group].Err; err != nil {
 				g.setStatus(group, func(s *GroupStatus) { s.Reason = g.unreadable(group, err) })
-				if heals(err) {
+				if kafka.Heals(err) {
 					failed = append(failed, err)
 				}
 				continue

@@ -38,8 +38,7 @@ func (s *TopicSync) learnSettings(ctx context.Context, now time.Time, pairs []pl
 }
 
 func (s *TopicSync) noteSettings(now time.Time, name string, id kafka.TopicID, c kafka.TopicConfigs) {
-	class := kafka.ClassOf(c.Err)
-	if class == kafka.ClassRetry || class == kafka.ClassRefresh {
+	if kafka.Heals(c.Err) {
 		return // not there yet; asked again in the next round
 	}
 	err := c.Err

@@ -294,7 +294,7 @@ func (s *TopicSync) describeMissing(ctx context.Context, m *plan.Matched, missin
 		p := &m.Pairs[i]
 		if c, ok := configs[p.Source.Name]; ok && !p.Exists {
 			p.Source.Configs, p.Source.ConfigsErr = c.Entries, c.Err
-			young[p.Source.Name] = c.Err != nil && heals(c.Err)
+			young[p.Source.Name] = c.Err != nil && kafka.Heals(c.Err)
 		}
 	}
 	return young, nil
@@ -340,7 +340,7 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 	for _, a := range batch {
 		err := outcome[a.Topic]
 		switch {
-		case heals(err):
+		case kafka.Heals(err):
 			passing = err
 		case err == nil:
 			changed[a.Topic] = a.Partitions
@@ -356,13 +356,6 @@ func (s *TopicSync) create(ctx context.Context, batch []plan.CreateTopic, parked
 		}
 	}
 	return located("create topics", s.o.Desired.Flow.Target, passing)
-}
-
-// heals reports whether an error is one that concerns the cluster rather than
-// the topic, and passes.
-func heals(err error) bool {
-	c := kafka.ClassOf(err)
-	return c == kafka.ClassRetry || c == kafka.ClassRefresh
 }
 
 // sayCreated names a new topic, and loudly what it lacks.
@@ -389,7 +382,7 @@ func (s *TopicSync) grow(ctx context.Context, batch []plan.AddPartitions, parked
 	for _, a := range batch {
 		err := outcome[a.Topic]
 		switch {
-		case heals(err):
+		case kafka.Heals(err):
 			passing = err
 		case err == nil:
 			changed[a.Topic] = a.To
