@@ -14,6 +14,9 @@ import (
 	"heliograph/internal/syncer"
 )
 
+// groupsTimeout bounds all questions about one flow's groups, of which there may be thousands.
+const groupsTimeout = 5 * time.Minute
+
 // GroupsOptions say which groups are told.
 type GroupsOptions struct {
 	Flow   string   // "A->B"; empty means all that copy topics
@@ -123,7 +126,7 @@ type grouping struct {
 }
 
 func (g *grouping) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, groupsTimeout)
 	defer cancel()
 	f := g.f
 	sides, err := askingBoth(f, g.log)

@@ -329,7 +329,7 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 
 // positions reads every stored position of the flow, as a takeover does.
 func (fo *foresight) positions(ctx context.Context) (map[kafka.TopicPartition]plan.Stored, error) {
-	return books(fo.f, fo.sides.target, fo.target, slog.New(slog.DiscardHandler)).Positions(ctx)
+	return books(fo.f, fo.sides.target, fo.target, fo.log).Positions(ctx)
 }
 
 func partitionsOf(topic string, n int32) []kafka.TopicPartition {

@@ -91,7 +91,7 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 		return nil, err
 	}
 	defer target.Close()
-	v := verification{f: f, source: source, target: target}
+	v := verification{f: f, source: source, target: target, log: log}
 	pairs, notes, err := v.pairs(ctx, topics, len(o.Topics) > 0)
 	if err != nil {
 		return nil, err
@@ -129,6 +129,7 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 type verification struct {
 	f              *config.Flow
 	source, target *cluster.Client
+	log            *slog.Logger
 }
 
 // pairs are the topics to compare, and what keeps others from being compared.
@@ -215,7 +216,7 @@ func (v *verification) positions(ctx context.Context) (map[kafka.TopicPartition]
 	if err != nil {
 		return nil, err
 	}
-	fo := foresight{f: v.f, sides: pair{v.source, v.target}, out: &FlowPreview{}, target: targets}
+	fo := foresight{f: v.f, sides: pair{v.source, v.target}, log: v.log, out: &FlowPreview{}, target: targets}
 	stored, err := fo.positions(ctx)
 	if err != nil {
 		return nil, err
