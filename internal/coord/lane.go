@@ -115,12 +115,12 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	defer keepAlive.Stop()
 	for {
 		if err := o.reconcile(ctx); err != nil && !o.tolerate(ctx, err) {
-			o.give(ctx, cancel)
+			o.give(cancel)
 			return parent.Err() == nil
 		}
 		select {
 		case <-parent.Done():
-			o.give(parent, cancel)
+			o.give(cancel)
 			return false
 		case bound := <-o.drain:
 			cancel(errLost) // scans on their way end
@@ -133,7 +133,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 			return false
 		case e := <-o.ended:
 			o.keeper.log.Warn("the lane ended and is taken over again", "lane", o.index, "reason", e.reason, "fenced", e.fenced)
-			o.give(ctx, cancel)
+			o.give(cancel)
 			return true
 		case <-keepAlive.C:
 			o.keepAlive(ctx)
@@ -172,7 +172,7 @@ func (o *ownedLane) keepAlive(ctx context.Context) {
 }
 
 // give ends the lane at once.
-func (o *ownedLane) give(_ context.Context, cancel context.CancelCauseFunc) {
+func (o *ownedLane) give(cancel context.CancelCauseFunc) {
 	cancel(errLost)
 	o.scans.Wait()
 	if o.lane != nil {

@@ -13,7 +13,7 @@ type entryFor struct {
 	chunks   []kafka.Record
 }
 
-// books snapshots what the tracks have to write down. The positions never pass
+// snapshot takes what the tracks have to write down. The positions never pass
 // what the chunks cover: both are taken under the track's lock.
 func (l *Lane) snapshot(tracks []*Track, clean bool, now int64) (positions, chunks []kafka.Record) {
 	for _, tr := range tracks {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -21,15 +20,6 @@ const (
 	LogText LogFormat = "text"
 	LogJSON LogFormat = "json"
 )
-
-// ParseLogFormat reads a format's name.
-func ParseLogFormat(s string) (LogFormat, error) {
-	switch f := LogFormat(strings.ToLower(s)); f {
-	case LogAuto, LogText, LogJSON:
-		return f, nil
-	}
-	return "", fmt.Errorf("log format %q: want auto, text or json", s)
-}
 
 // ParseLogLevel reads a level's name: debug, info, warn or error.
 func ParseLogLevel(s string) (slog.Level, error) {

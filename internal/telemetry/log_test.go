@@ -58,17 +58,11 @@ func TestColoursOnlyWhenWanted(t *testing.T) {
 	}
 }
 
-func TestLevelsAndFormatsAreReadByName(t *testing.T) {
+func TestLevelsAreReadByName(t *testing.T) {
 	if l, err := ParseLogLevel("warn"); err != nil || l != slog.LevelWarn {
 		t.Errorf("warn: %v, %v", l, err)
 	}
 	if _, err := ParseLogLevel("loud"); err == nil {
 		t.Error("loud: want an error")
-	}
-	if f, err := ParseLogFormat("JSON"); err != nil || f != LogJSON {
-		t.Errorf("JSON: %v, %v", f, err)
-	}
-	if _, err := ParseLogFormat("xml"); err == nil {
-		t.Error("xml: want an error")
 	}
 }
