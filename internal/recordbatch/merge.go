@@ -36,6 +36,22 @@ func mergeable(b *Batch) error {
 //
 // Dst must not overlap any of the batches; on an error it is returned as it was.
 func Merge(dst []byte, batches [][]byte) ([]byte, error) {
+	open := make([]Batch, len(batches))
+	for i, bytes := range batches {
+		b, err := Parse(bytes)
+		if err == nil {
+			err = b.VerifyChecksum()
+		}
+		if err != nil {
+			return dst, fmt.Errorf("merge record batches: batch %d of %d: %w", i, len(batches), err)
+		}
+		open[i] = b
+	}
+	return MergeVerified(dst, open)
+}
+
+// MergeVerified is [Merge] of batches whose checksums are known to be right.
+func MergeVerified(dst []byte, batches []Batch) ([]byte, error) {
 	out, err := merge(dst, batches)
 	if err != nil {
 		return dst, fmt.Errorf("merge record batches: %w", err)
@@ -43,53 +59,41 @@ func Merge(dst []byte, batches [][]byte) ([]byte, error) {
 	return out, nil
 }
 
-func merge(dst []byte, batches [][]byte) ([]byte, error) {
+func merge(dst []byte, batches []Batch) ([]byte, error) {
 	if len(batches) == 0 {
 		return dst, errors.New("no batches")
 	}
-	first, err := openMerge(batches[0])
-	if err != nil {
-		return dst, err
-	}
+	first := &batches[0]
 	m := merger{header: first.dense(), codec: first.Codec()}
 	start := len(dst)
 	dst = append(dst, make([]byte, HeaderSize)...)
 	memory := getScratch()
 	defer memory.put()
-	for i, bytes := range batches {
-		b, err := openMerge(bytes)
-		if err == nil && !CanMerge(&first, &b) {
+	for i := range batches {
+		b := &batches[i]
+		err := mergeable(b)
+		if err == nil && !CanMerge(first, b) {
 			err = fmt.Errorf("attributes %#04x do not go with %#04x", b.Attributes, first.Attributes)
 		}
 		if err == nil {
 			if m.codec == CodecNone {
-				dst, err = m.add(dst, &b)
+				dst, err = m.add(dst, b)
 			} else {
-				memory.b, err = m.add(memory.b, &b)
+				memory.b, err = m.add(memory.b, b)
 			}
 		}
 		if err != nil {
 			return dst, fmt.Errorf("batch %d of %d: %w", i, len(batches), err)
 		}
 	}
-	if dst, err = compress(dst, m.codec, memory.b); err != nil { // without a codec, memory is empty
+	dst, err := compress(dst, m.codec, memory.b) // without a codec, memory is empty
+	if err != nil {
 		return dst, err
 	}
 	m.header.Attributes |= int16(m.codec)
 	m.header.LastOffsetDelta = m.header.Count - 1
 	m.header.close(dst[start:])
 	return dst, nil
-}
-
-func openMerge(batch []byte) (Batch, error) {
-	b, err := Parse(batch)
-	if err != nil {
-		return Batch{}, err
-	}
-	if err := mergeable(&b); err != nil {
-		return Batch{}, err
-	}
-	return b, b.VerifyChecksum()
 }
 
 // merger is the batch that grows.

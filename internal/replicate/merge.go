@@ -23,6 +23,7 @@ const (
 type merger struct {
 	budget *Budget
 	blocks sync.Pool // *[]byte
+	runs   sync.Pool // *[]recordbatch.Batch
 }
 
 // merge joins the next entry with those behind it, as far as they are small and
@@ -35,20 +36,28 @@ func (m *merger) merge(a *appender, limit int32) {
 	if limit > 0 {
 		most = min(most, int(limit))
 	}
-	n, size := m.run(a, most)
-	if n < 2 {
-		return
+	run, _ := m.runs.Get().(*[]recordbatch.Batch)
+	if run == nil {
+		run = new([]recordbatch.Batch)
 	}
+	var size int
+	*run, size = m.run((*run)[:0], a, most)
+	if len(*run) > 1 {
+		m.join(a, *run, size, limit)
+	}
+	clear(*run) // hold on to no batch
+	m.runs.Put(run)
+}
+
+// join puts one batch in the place of a run of them.
+func (m *merger) join(a *appender, run []recordbatch.Batch, size int, limit int32) {
 	block, _ := m.blocks.Get().(*[]byte)
 	if block == nil {
 		b := make([]byte, 0, mergeBytes+recordbatch.HeaderSize)
 		block = &b
 	}
-	batches := make([][]byte, n)
-	for i := range n {
-		batches[i] = a.entries.at(a.cursor + i).Bytes
-	}
-	merged, err := recordbatch.Merge((*block)[:0], batches)
+	// Their checksums were verified when they arrived.
+	merged, err := recordbatch.MergeVerified((*block)[:0], run)
 	if err != nil || (limit > 0 && len(merged) > int(limit)) {
 		m.blocks.Put(block) // they go as they are, and a broken one meets the target's own check
 		return
@@ -59,35 +68,29 @@ func (m *merger) merge(a *appender, limit int32) {
 		m.budget.Release(size)
 		m.blocks.Put(block)
 	})
-	m.replace(a, n, merged, buf)
+	m.replace(a, len(run), merged, buf)
 }
 
-// run counts the entries from the cursor on that may become one batch.
-func (m *merger) run(a *appender, most int) (n, size int) {
-	var first, b recordbatch.Batch
+// run appends to dst the entries from the cursor on that may become one batch.
+func (m *merger) run(dst []recordbatch.Batch, a *appender, most int) (run []recordbatch.Batch, size int) {
 	for i := a.cursor; i < a.entries.len(); i++ {
 		e := a.entries.at(i)
+		if len(e.Bytes) >= smallPlain || size+len(e.Bytes) > most || e.Path == Rebuilt || e.settled != nil {
+			break // large, or refused by the target once: that is not put together again
+		}
 		h, err := recordbatch.ParseHeader(e.Bytes)
-		if err != nil || e.Path == Rebuilt || e.settled != nil {
-			break // what the target refused once is not put together again
-		}
-		b = recordbatch.Batch{Header: h, Bytes: e.Bytes}
-		small := smallPlain
-		if b.Codec() != recordbatch.CodecNone {
-			small = smallCompressed
-		}
-		if len(e.Bytes) >= small || size+len(e.Bytes) > most {
+		if err != nil || h.Codec() != recordbatch.CodecNone && len(e.Bytes) >= smallCompressed {
 			break
 		}
-		if n == 0 {
-			first = b
-		} else if !recordbatch.CanMerge(&first, &b) || !sameTransaction(&first, &b) {
+		dst = append(dst, recordbatch.Batch{Header: h, Bytes: e.Bytes})
+		first, last := &dst[0], &dst[len(dst)-1]
+		if !recordbatch.CanMerge(first, last) || !sameTransaction(first, last) {
+			dst = dst[:len(dst)-1]
 			break
 		}
-		n++
 		size += len(e.Bytes)
 	}
-	return n, size
+	return dst, size
 }
 
 // sameTransaction reports whether two batches may lie in one transaction of the

@@ -54,11 +54,17 @@ func (r *ring[T]) insert(i int, v T) {
 	}
 }
 
-// splice puts one value in the place of the n from position i on.
+// splice puts one value in the place of the n from position i on. What is before
+// them moves, not what is behind: a queue is merged near its front.
 func (r *ring[T]) splice(i, n int, v T) {
-	*r.at(i) = v
-	for j := i + 1; j+n-1 < r.n; j++ {
-		*r.at(j) = *r.at(j + n - 1)
+	var zero T
+	*r.at(i + n - 1) = v
+	for j := i - 1; j >= 0; j-- {
+		*r.at(j + n - 1) = *r.at(j)
 	}
-	r.cut(r.n-n+1, func(*T) {})
+	for j := range n - 1 {
+		*r.at(j) = zero
+	}
+	r.head = (r.head + n - 1) & (len(r.slots) - 1)
+	r.n -= n - 1
 }

@@ -48,8 +48,16 @@ func (s *sink) enqueue(o *outlet) {
 		s.queuedIn[o] = struct{}{}
 		s.queue.push(o)
 	}
+	blocked := s.blockedLocked()
 	s.mu.Unlock()
-	s.signal()
+	if !blocked { // else the answer that makes room signals
+		s.signal()
+	}
+}
+
+// blockedLocked reports whether enough is in flight.
+func (s *sink) blockedLocked() bool {
+	return s.requests >= sinkRequests || (s.requests > 0 && s.bytes >= sinkBytes)
 }
 
 func (s *sink) signal() {
@@ -154,7 +162,7 @@ type request struct {
 // send or enough is in flight.
 func (s *sink) build() *request {
 	s.mu.Lock()
-	blocked := s.requests >= sinkRequests || (s.requests > 0 && s.bytes >= sinkBytes)
+	blocked := s.blockedLocked()
 	n := s.queue.len()
 	s.mu.Unlock()
 	if blocked || n == 0 {
