@@ -338,12 +338,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			level := slog.LevelWarn
-			if kafka.Heals(err) {
-				level = slog.LevelDebug // a leader is being elected, a topic has just been made
-			}
-			k.log.Log(ctx, level, "a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
-			time.AfterFunc(takeoverPause, o.signal)
+			o.postpone(ctx, r, err)
 			continue
 		}
 		in := o.input(r, sources[r.Source], targets[r.Source])
@@ -397,6 +392,16 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 		})
 	}
 	return nil
+}
+
+// postpone has a partition tried again in a while.
+func (o *ownedLane) postpone(ctx context.Context, r Replica, err error) {
+	level := slog.LevelWarn
+	if kafka.Heals(err) {
+		level = slog.LevelDebug // a leader is being elected, a topic has just been made
+	}
+	o.keeper.log.Log(ctx, level, "a partition cannot start yet", "topic", r.Source.Topic, "partition", r.Source.Partition, "err", err)
+	time.AfterFunc(takeoverPause, o.signal)
 }
 
 func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLog) plan.PlaceInput {

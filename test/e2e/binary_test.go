@@ -24,7 +24,7 @@ var built struct {
 func binary(tb testing.TB) string {
 	tb.Helper()
 	built.once.Do(func() {
-		dir, err := os.MkdirTemp("", "heliograph-e2e-")
+		dir, err := os.MkdirTemp("", "heliograph-e2e-") //nolint:usetesting // it outlives the test that builds it
 		if err != nil {
 			built.err = err
 			return

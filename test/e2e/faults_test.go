@@ -14,6 +14,8 @@ import (
 
 // Whatever breaks on the way and comes back: the same process goes on by
 // itself, and nothing is lost or doubled.
+//
+//nolint:tparallel // the faults follow each other on one pair of clusters
 func TestBrokenAndHealed(t *testing.T) {
 	t.Parallel()
 	a := kafkatest.Start(t, kafkatest.ClusterOptions{Name: "faults-A", Version: kafkatest.ReleaseSource, Proxied: true})
@@ -198,10 +200,8 @@ func deleteTopic(t *testing.T, c *kafkatest.Cluster, topic string) {
 		t.Fatalf("delete %s on cluster %s: %v", topic, c.Name(), err)
 	}
 	await(t, topic+" is gone", func() string {
-		for _, name := range c.TopicNames(t) {
-			if name == topic {
-				return "it is there"
-			}
+		if slices.Contains(c.TopicNames(t), topic) {
+			return "it is there"
 		}
 		return ""
 	})

@@ -223,8 +223,7 @@ func (t *tally) read(tb testing.TB) string {
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
 	if err := t.readAll(ctx); err != nil {
-		var wrong *miscount
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*miscount](err); ok {
 			tb.Fatal(wrong)
 		}
 		return err.Error()
