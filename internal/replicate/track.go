@@ -75,7 +75,11 @@ type Track struct {
 	visible      mirror.UpstreamOffset
 	visibleWrite mirror.DownstreamOffset
 	open         []openRun
-	dirty        bool // position moved since it was last written
+	// markers is how many markers of ours may lie behind write: of transactions
+	// that the partition was added to, surely or perhaps, and sent nothing in.
+	// unheard is the transaction, by its number in the lane, whose adding failed last.
+	markers, unheard int64
+	dirty            bool // position moved since it was last written
 
 	state  TrackState
 	reason string
@@ -104,7 +108,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 		next: spec.Next, asked: -1, epoch: kafka.NoLeaderEpoch, preferred: kafka.NoNode,
 		position: spec.Next, write: spec.Write, visible: spec.Next, visibleWrite: spec.Write, runs: spec.Runs,
 		state: TrackWaiting, reason: "starting", since: time.Now(),
-		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved,
+		pacer: offsets.NewSyncPacer(t.opts.OffsetLagMax), dirty: spec.Moved, unheard: -1,
 	}
 	tr.window = window{bytes: t.opts.PartitionMaxBytes, least: t.opts.PartitionMaxBytes, most: t.opts.FetchMaxBytes}
 	if tr.runs == nil {
@@ -147,6 +151,7 @@ func (tr *Track) onSettled(e *Entry) {
 	tr.checkPlace(e)
 	tr.position = e.Next
 	tr.write = e.base + mirror.DownstreamOffset(e.Count)
+	tr.markers = 0
 	tr.dirty = true
 	tr.tries = 0
 	tr.stats.acked(e, time.Now())
@@ -162,11 +167,11 @@ func (tr *Track) onSettled(e *Entry) {
 }
 
 // checkPlace holds the batch's place on the target against the end of our last
-// write. A gap means that somebody else writes there, a step back that the
-// target's log was cut.
+// write. A gap that our markers do not explain means that somebody else writes
+// there, a step back that the target's log was cut.
 func (tr *Track) checkPlace(e *Entry) {
 	switch {
-	case e.base > tr.write:
+	case e.base > tr.write+mirror.DownstreamOffset(tr.markers):
 		n := int64(e.base - tr.write)
 		if tr.stats.foreign == 0 {
 			tr.task.log.Warn("somebody else writes to a replicated partition", "topic", tr.tp.Topic, "partition", tr.tp.Partition,

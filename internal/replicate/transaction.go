@@ -51,6 +51,7 @@ const (
 type transaction struct {
 	sync.Mutex // held while the transaction is added to or ended
 	open       bool
+	ended      int64 // how many were committed
 	members    map[*Track]struct{}
 	bytes      atomic.Int64 // settled since it began
 }
@@ -108,6 +109,11 @@ func (l *Lane) notJoined(waiting []*Track, err error) {
 	}
 	for _, tr := range waiting {
 		tr.mu.Lock()
+		if kafka.Heals(err) && tr.unheard != l.txn.ended {
+			// It may have been added all the same, once a transaction.
+			tr.unheard = l.txn.ended
+			tr.markers++
+		}
 		tr.waitLocked("target: " + err.Error())
 		tr.tries++
 		pause := backoff(tr.tries)
@@ -164,6 +170,7 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 		return
 	}
 	l.txn.open = false
+	l.txn.ended++
 	for _, tr := range members {
 		tr.committed()
 	}
@@ -214,6 +221,8 @@ func (tr *Track) committed() {
 	tr.held, tr.announced = true, false
 	if len(tr.open) > 0 {
 		tr.write++ // the commit marker takes one offset
+	} else {
+		tr.markers++ // also where there was nothing to commit
 	}
 	tr.visible, tr.visibleWrite = tr.position, tr.write
 	for _, r := range tr.open {

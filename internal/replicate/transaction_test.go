@@ -115,6 +115,8 @@ func committedPositions(t *testing.T, m *model) map[kafka.TopicPartition]mirror.
 func simulateExactlyOnce(t *testing.T, seed uint64) {
 	const partitions = 3
 	r := newRig(seed, 0.04, partitions)
+	// Nobody else writes: a track that parks has taken a marker for somebody.
+	r.task.opts.ParkForeign = true
 	o := &owner{t: t, rig: r, pid: kafka.ProducerID{ID: 7}, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
 	go o.run()
 	want := make([][]string, partitions)
@@ -160,4 +162,65 @@ func simulateExactlyOnce(t *testing.T, seed uint64) {
 			t.Errorf("partition %d: the last position is %d, want %d", p, got, len(want[p]))
 		}
 	}
+}
+
+// A partition that was added to a transaction gets a marker at its end, also
+// where nothing was written to it and where the answer to the adding got lost.
+// Under identity naming such a marker must not be taken for somebody's records.
+func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		lost bool // the answer to the adding
+	}{{"nothing was sent in time", false}, {"the answer to the adding was lost", true}} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 2)
+				r.task.opts.ParkForeign = true
+				txn := &deafTransactions{modelTransactions: modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}}
+				lane := r.task.OpenLane(LaneSpec{
+					Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(string, bool) {},
+				})
+				lane.Start([]TrackSpec{spec(0), spec(1)})
+				idle, other := r.task.track(spec(0).Source), r.task.track(spec(1).Source)
+				for range 3 {
+					txn.deaf = row.lost
+					lane.joinTransaction(t.Context(), []*Track{idle})
+					txn.deaf = false
+					lane.joinTransaction(t.Context(), []*Track{other})
+					lane.commitTransaction(t.Context())
+				}
+				if end := r.target.ListOffsets(t.Context(), []kafka.TopicPartition{idle.tp}, kafka.Latest, 0)[idle.tp].Offset; end != 3 {
+					t.Errorf("the model wrote %d markers, want 3", end)
+				}
+				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))
+				waitUntil(t, "the records are copied", func() bool {
+					s := idle.status(time.Now())
+					if s.State == TrackParked {
+						t.Errorf("%s parked: %s", s.Source, s.Reason)
+					}
+					return s.Position == 5 || t.Failed()
+				})
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := lane.Close(ctx); err != nil {
+					t.Error(err)
+				}
+				r.task.Close()
+			})
+		})
+	}
+}
+
+// deafTransactions adds partitions and does not hear that it was done.
+type deafTransactions struct {
+	modelTransactions
+	deaf bool
+}
+
+func (d *deafTransactions) Add(ctx context.Context, tps []kafka.TopicPartition) error {
+	if err := d.modelTransactions.Add(ctx, tps); err != nil || !d.deaf {
+		return err
+	}
+	return errCut
 }
