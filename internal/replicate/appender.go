@@ -147,17 +147,17 @@ func (a *appender) oldestSent() *Entry {
 	return nil
 }
 
-// settle removes and returns the front entry if it is stored.
-func (a *appender) settle() (Entry, bool) {
+// settle moves the front entry to e if it is stored.
+func (a *appender) settle(e *Entry) bool {
 	if a.entries.len() == 0 || a.entries.at(0).state != entryStored {
-		return Entry{}, false
+		return false
 	}
-	e := a.entries.pop()
+	*e = a.entries.pop()
 	a.queued -= e.bytes()
 	if a.cursor > 0 {
 		a.cursor--
 	}
-	return e, true
+	return true
 }
 
 // firstFailed is the entry whose failure decides what happens next, and its place.

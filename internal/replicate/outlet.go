@@ -21,14 +21,16 @@ type outlet struct {
 	// merger joins small batches before they are sent; nil does not.
 	merger *merger
 
-	mu     sync.Mutex
-	app    appender
-	limit  int32 // of a batch, as the target topic says; 0 is not known
-	topic  kafka.TopicID
-	sink   *sink // where the leader is; nil while unknown
-	held   bool  // nothing may be sent yet
-	parked bool  // nothing may be sent any more
-	closed bool
+	mu  sync.Mutex
+	app appender
+	// settling is the entry that onSettled is told of; it is here to allocate none.
+	settling Entry
+	limit    int32 // of a batch, as the target topic says; 0 is not known
+	topic    kafka.TopicID
+	sink     *sink // where the leader is; nil while unknown
+	held     bool  // nothing may be sent yet
+	parked   bool  // nothing may be sent any more
+	closed   bool
 }
 
 // outletOwner hears what becomes of an outlet's entries. All calls come with
@@ -87,13 +89,10 @@ func (o *outlet) answer(p *kafka.ProducedPartition, err error) {
 			o.owner.onHint(p.Leader)
 		}
 	}
-	for {
-		e, ok := o.app.settle()
-		if !ok {
-			break
-		}
-		o.owner.onSettled(&e)
+	for o.app.settle(&o.settling) {
+		o.owner.onSettled(&o.settling)
 	}
+	o.settling = Entry{}
 	if o.closed {
 		if o.app.waiting == 0 {
 			o.owner.onDrained()

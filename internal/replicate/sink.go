@@ -128,7 +128,7 @@ func (s *sink) failQueued(err error) {
 
 // serve sends requests until the connection fails or ctx ends.
 func (s *sink) serve(ctx context.Context, conn Producer) {
-	var broken atomic.Bool
+	var broken atomic.Bool // a request of this connection failed
 	for ctx.Err() == nil && !broken.Load() {
 		req := s.build()
 		if req == nil {
@@ -138,15 +138,9 @@ func (s *sink) serve(ctx context.Context, conn Producer) {
 			}
 			continue
 		}
-		done := func(p *kafka.Produced, err error) {
-			if err != nil {
-				broken.Store(true)
-			}
-			s.finish(req, p, err)
-		}
-		if err := conn.Send(&req.ProduceRequest, done); err != nil {
-			broken.Store(true)
-			s.finish(req, nil, err)
+		req.sink, req.broken = s, &broken
+		if err := conn.Send(&req.ProduceRequest, req.done); err != nil {
+			req.answered(nil, err)
 		}
 	}
 }
@@ -156,6 +150,23 @@ type request struct {
 	kafka.ProduceRequest
 	outlets []*outlet
 	bytes   int
+
+	sink   *sink
+	broken *atomic.Bool
+	done   func(*kafka.Produced, error) // answered, bound once
+}
+
+func newRequest() *request {
+	r := &request{}
+	r.done = r.answered
+	return r
+}
+
+func (r *request) answered(p *kafka.Produced, err error) {
+	if err != nil {
+		r.broken.Store(true)
+	}
+	r.sink.finish(r, p, err)
 }
 
 // build gathers the next request, or returns nil while there is nothing to

@@ -96,7 +96,7 @@ func New(deps Deps, opts Options) *Task {
 		syncs: deps.Syncs, log: deps.Log, ledger: deps.Ledger, ctx: ctx, cancel: cancel,
 		lanes: map[int32]*Lane{}, byPartition: map[kafka.TopicPartition]*Track{}, sources: map[int32]*source{}, sinks: map[sinkKey]*sink{},
 	}
-	t.requests.New = func() any { return &request{} }
+	t.requests.New = func() any { return newRequest() }
 	t.merger.budget = t.budget
 	t.steward = newSteward(t)
 	t.wg.Go(func() { t.steward.run(ctx) })
@@ -151,6 +151,7 @@ func (t *Task) recycle(r *request) {
 	clear(r.Partitions)
 	clear(r.outlets)
 	r.Partitions, r.outlets, r.bytes = r.Partitions[:0], r.outlets[:0], 0
+	r.sink, r.broken = nil, nil
 	t.requests.Put(r)
 }
 

@@ -88,17 +88,17 @@ func (s stage) copy(ctx context.Context, c contender) (r result, err error) {
 	defer func() {
 		err = errors.Join(err, p.Kill(), dropTopic(ctx, s.target, s.remoteTopic()))
 	}()
+	have, err := s.await(ctx, adm, p, 1)
+	if err != nil {
+		return r, err
+	}
+	r.first, r.startCPU, r.records = time.Since(begin), p.CPU(), int64(s.records)-have
 	profile := make(chan error, 1)
 	if s.profiles != "" && c.short == helio {
 		go func() { profile <- s.profile(ctx) }()
 	} else {
 		profile <- nil
 	}
-	have, err := s.await(ctx, adm, p, 1)
-	if err != nil {
-		return r, err
-	}
-	r.first, r.startCPU, r.records = time.Since(begin), p.CPU(), int64(s.records)-have
 	if _, err := s.await(ctx, adm, p, int64(s.records)); err != nil {
 		return r, err
 	}
@@ -166,10 +166,6 @@ func (s stage) profile(ctx context.Context) error {
 		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
-	for err != nil && ctx.Err() == nil { // it does not listen yet
-		time.Sleep(10 * time.Millisecond)
-		resp, err = http.DefaultClient.Do(req)
-	}
 	if err != nil {
 		return err
 	}
