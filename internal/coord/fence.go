@@ -32,12 +32,18 @@ type identity struct {
 	why      string // why the lower rung
 }
 
+// coordinatorPatience is how long a transaction coordinator may be moving. A
+// target that cannot make its transaction log, for want of brokers, never has
+// one: MirrorMaker runs there all the same, and so do we. A coordinator that
+// comes later costs nothing: the lower rung is as safe, only slower.
+const coordinatorPatience = 20 * time.Second
+
 // identify takes the lane's producer id. Where the target gives no transactional
 // one (no right, no coordinator, too old), a plain id serves and the fence is
 // the lower rung.
 func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
 	txnID := fmt.Sprintf("%s-%s-%d", k.opts.GroupID, mirror.SourceConnector, lane)
-	for {
+	for began := time.Now(); ; {
 		pid, err := k.target.InitProducerID(ctx, txnID, replicate.TransactionTimeout)
 		if err == nil {
 			return identity{producer: pid, txnID: txnID, fence: FenceMarker}, nil
@@ -45,7 +51,8 @@ func (k *Keeper) identify(ctx context.Context, lane int32) (identity, error) {
 		if !kafka.Heals(err) && k.opts.ExactlyOnce {
 			return identity{}, fmt.Errorf("exactly-once needs transactional id %s on the target: %w", txnID, err)
 		}
-		if !kafka.Heals(err) {
+		none := kafka.CodeOf(err) == kafka.CodeCoordinatorNotAvailable && time.Since(began) > coordinatorPatience
+		if !kafka.Heals(err) || none && !k.opts.ExactlyOnce {
 			k.log.Warn("the target gives no transactional producer id: lanes are fenced by lease, wait and scan", "lane", lane, "err", err)
 			return k.identifyPlain(ctx, err)
 		}

@@ -175,6 +175,31 @@ func preferLeaders(t *testing.T, c *kafkatest.Cluster) {
 	}
 }
 
+// A target whose transaction log cannot be made has no coordinator, and no
+// fence by a marker: owners wait for the last one's session and scan.
+func TestTargetWithoutTransactions(t *testing.T) {
+	t.Parallel()
+	a, _ := kafkatest.Pair(t)
+	b := kafkatest.Start(t, kafkatest.ClusterOptions{
+		Name: "no-transactions", Version: kafkatest.ReleaseTarget,
+		Properties: map[string]string{"transaction.state.log.replication.factor": "3"},
+	})
+	tr := newTrial(t, a, b)
+	topic := tr.topic("orders")
+	a.CreateTopic(t, topic, 4, nil)
+	l := startLoad(t, a, topic, 4, perSecond/10, 0)
+	p := tr.start()
+	tr.arrived(l, 1)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p = tr.start()
+	p.awaitLog("the last owner had not stopped in order", `"fence":"lease+wait+scan"`)
+	tr.moves(l)
+	tr.equal(l)
+	p.stop()
+}
+
 // deleteRecords removes a topic's records below offsets, as retention does.
 func deleteRecords(t *testing.T, c *kafkatest.Cluster, topic string, below map[int32]int64) {
 	t.Helper()
