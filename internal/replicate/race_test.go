@@ -1,0 +1,6 @@
+//go:build race
+
+package replicate
+
+// Under the race detector, pools forget at random.
+const raceDetector = true
