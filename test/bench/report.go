@@ -4,12 +4,10 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,11 +15,6 @@ import (
 
 	"heliograph/internal/kafkatest"
 )
-
-// head explains the file; it is written when there is none yet.
-//
-//go:embed head.md
-var head string
 
 // write adds a dated section to the report; it never rewrites older ones.
 func (b *bench) write(ctx context.Context) (err error) {
@@ -42,18 +35,11 @@ func (b *bench) write(ctx context.Context) (err error) {
 		_, err = os.Stdout.WriteString(out.String())
 		return err
 	}
-	text := out.String()
-	if _, err := os.Stat(b.report); errors.Is(err, os.ErrNotExist) {
-		text = head + text
-		if err := os.MkdirAll(filepath.Dir(b.report), 0o755); err != nil {
-			return err
-		}
-	}
 	f, err := os.OpenFile(b.report, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	_, err = f.WriteString(out.String())
 	return errors.Join(err, f.Close())
 }
 
