@@ -86,7 +86,7 @@ var errNoMarker = errors.New("the fence's marker is not in the log")
 // readTarget hashes the records behind the placement.
 func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p plan.Placement, writers map[int64]bool, to limit) (written, found, error) {
 	out := found{write: p.Target}
-	var target written
+	got := gathered{open: map[int64]*openTransaction{}, aborted: map[int]bool{}}
 	seen := !to.hasMarker()
 	end := to.end
 	if to.hasMarker() {
@@ -104,6 +104,7 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 		patience.Reset(markerPatience)
 		out.write = mirror.DownstreamOffset(b.NextOffset())
 		if b.Control() {
+			got.end(b)
 			if to.hasMarker() && b.ProducerID == to.marker.ID && b.ProducerEpoch == to.marker.Epoch {
 				seen = true
 				return false, nil
@@ -111,18 +112,88 @@ func (s *scanner) readTarget(ctx context.Context, tp kafka.TopicPartition, p pla
 			return true, nil
 		}
 		if writers != nil && !writers[b.ProducerID] {
-			out.foreign += int(b.Count)
+			got.addForeign(b)
 			return true, nil
 		}
-		hashes, err := s.hashes(b, int64(p.Target), &target.offsets)
-		target.hashes = append(target.hashes, hashes...)
+		var offsets []int64
+		hashes, err := s.hashes(b, int64(p.Target), &offsets)
+		got.add(b, written{hashes, offsets})
 		return true, err
 	})
 	if !seen && ctx.Err() == nil && (err == nil || reading.Err() != nil) {
 		err = fmt.Errorf("scan %s: %w", tp, errNoMarker)
 	}
-	out.ours = len(target.hashes)
+	target := got.committed()
+	out.ours, out.foreign = len(target.hashes), got.foreign
 	return target, out, err
+}
+
+// gathered are the records of a log that is read to its very end, also past
+// open transactions of others. What a transaction wrote is taken back when its
+// abort marker comes: no reader sees it, so it was not delivered.
+type gathered struct {
+	written
+	foreign int
+	open    map[int64]*openTransaction // by producer id
+	aborted map[int]bool               // places in written
+}
+
+// openTransaction is what a producer wrote since its last marker.
+type openTransaction struct {
+	ours    []int // places in written
+	foreign int
+}
+
+func (g *gathered) transaction(b *recordbatch.Batch) *openTransaction {
+	if !b.Transactional() {
+		return &openTransaction{} // no marker decides on it
+	}
+	if g.open[b.ProducerID] == nil {
+		g.open[b.ProducerID] = &openTransaction{}
+	}
+	return g.open[b.ProducerID]
+}
+
+func (g *gathered) add(b *recordbatch.Batch, w written) {
+	txn := g.transaction(b)
+	for i := range w.hashes {
+		txn.ours = append(txn.ours, len(g.hashes)+i)
+	}
+	g.hashes = append(g.hashes, w.hashes...)
+	g.offsets = append(g.offsets, w.offsets...)
+}
+
+func (g *gathered) addForeign(b *recordbatch.Batch) {
+	g.transaction(b).foreign += int(b.Count)
+	g.foreign += int(b.Count)
+}
+
+// end is told a marker.
+func (g *gathered) end(b *recordbatch.Batch) {
+	txn := g.open[b.ProducerID]
+	delete(g.open, b.ProducerID)
+	if kind, ok := recordbatch.Control(b); txn == nil || !ok || kind != recordbatch.ControlAbort {
+		return
+	}
+	g.foreign -= txn.foreign
+	for _, i := range txn.ours {
+		g.aborted[i] = true
+	}
+}
+
+// committed are the records that were not taken back.
+func (g *gathered) committed() written {
+	if len(g.aborted) == 0 {
+		return g.written
+	}
+	var out written
+	for i, h := range g.hashes {
+		if !g.aborted[i] {
+			out.hashes = append(out.hashes, h)
+			out.offsets = append(out.offsets, g.offsets[i])
+		}
+	}
+	return out
 }
 
 // matchPrefix walks the source from the position over the records that were

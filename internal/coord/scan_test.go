@@ -242,3 +242,38 @@ func TestTailHoldsAllThatMayBeCopied(t *testing.T) {
 		t.Errorf("goes on at %d, %v; want 50", f.next, err)
 	}
 }
+
+// What an aborted transaction left on the target counts for nothing: no reader
+// sees it. Taken for delivered it would be lost.
+func TestScanTakesBackWhatWasAborted(t *testing.T) {
+	source, target := &memoryLog{tp: kafka.TopicPartition{Topic: "t"}}, &memoryLog{tp: kafka.TopicPartition{Topic: "A.t"}}
+	transactional := func(producer kafka.ProducerID, values ...int) {
+		target.write(t, producer, values...)
+		recordbatch.Seal(target.batches[len(target.batches)-1], recordbatch.Stamp{ProducerID: producer.ID, Epoch: producer.Epoch, Transactional: true})
+		// Seal has set the base offset to 0.
+		binary.BigEndian.PutUint64(target.batches[len(target.batches)-1], uint64(target.end-int64(len(values))))
+	}
+	source.write(t, them, 0, 1, 2, 3, 4, 5, 6, 7)
+	target.write(t, us, 0, 1, 2)
+	transactional(us, 3, 4)
+	transactional(them, 9)
+	transactional(us, 5)
+	target.append(abortMarker(us2), 1)
+	target.append(abortMarker(them), 1)
+	for _, anchored := range []bool{true, false} {
+		in := plan.PlaceInput{
+			Source: source.tp, Target: target.tp,
+			SourceLog: plan.SourceLog{End: mirror.UpstreamOffset(source.end)}, TargetLog: plan.TargetLog{End: mirror.DownstreamOffset(target.end)},
+		}
+		s := scanner{source: source, target: target, seed: maphash.MakeSeed()}
+		to := limit{marker: kafka.NoProducer, end: target.end}
+		f, err := s.scan(t.Context(), in, plan.Placement{Kind: plan.PlaceScan, Anchored: anchored}, ours, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.next != 3 || f.ours != 3 || f.foreign != 0 || int64(f.write) != target.end {
+			t.Errorf("anchored %v: goes on at %d behind %d records of ours and %d of others, writes at %d; want 3, 3, 0, %d",
+				anchored, f.next, f.ours, f.foreign, f.write, target.end)
+		}
+	}
+}
