@@ -38,7 +38,7 @@ const head = "# Reliability\n\n" +
 
 func (r *Result) section(ctx context.Context) string {
 	var b strings.Builder
-	program := "heliograph " + version(ctx)
+	program := version(ctx, r.Binary)
 	if r.Java {
 		program = "Java MirrorMaker 2, " + kafkatest.ReleaseTarget
 	}
@@ -105,11 +105,12 @@ func (r *Result) Table() string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// version is the commit that was run.
-func version(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output()
+// version is what the program that was broken says of itself.
+func version(ctx context.Context, binary string) string {
+	out, err := exec.CommandContext(ctx, binary, "version").Output()
 	if err != nil {
-		return "unknown version"
+		return "heliograph, unknown version"
 	}
-	return strings.TrimSpace(string(out))
+	first, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimSpace(first)
 }
