@@ -413,3 +413,15 @@ func hashBytes(h *maphash.Hash, b []byte) {
 	_, _ = h.Write(size[:])
 	_, _ = h.Write(b)
 }
+
+// CountRecords counts the records, not the markers, of a part of a log.
+func CountRecords(ctx context.Context, c Cluster, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error) {
+	var n int64
+	err := readLog(ctx, c, span{tp, int64(from), int64(to), kafka.ReadUncommitted}, func(b *recordbatch.Batch, _ bool) (bool, error) {
+		if !b.Control() && b.BaseOffset < int64(to) {
+			n += min(int64(b.Count), int64(to)-b.BaseOffset)
+		}
+		return true, nil
+	})
+	return n, err
+}

@@ -102,6 +102,9 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	p.ledger = newLedger(s, f.target, f.targetBudget, f.deps.Log)
 	deps := replicate.Deps{
 		Ledger: p.ledger,
+		CountRecords: func(ctx context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error) {
+			return coord.CountRecords(ctx, f.target, tp, from, to)
+		},
 		Source: f.source, Target: f.target, Budget: f.deps.Budget, Log: f.deps.Log,
 		Brakes: append([]*replicate.Brake{replicate.NewBrake(s.BytesPerSecond)}, f.deps.Brakes...),
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/recordbatch"
 )
 
@@ -460,12 +461,32 @@ func (m *model) produceLocked(part kafka.ProducePartition, txnID string) (int64,
 	return m.parts[part.TopicPartition].produce(part.Batch, txn)
 }
 
+// countRecords counts the records that lie in a part of a log.
+func (m *model) countRecords(_ context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var n int64
+	for _, raw := range m.parts[tp].batches {
+		h, err := recordbatch.ParseHeader(raw)
+		if err != nil {
+			return 0, err
+		}
+		if h.BaseOffset >= int64(from) && h.BaseOffset < int64(to) {
+			n += int64(h.Count)
+		}
+	}
+	return n, nil
+}
+
 // endLocked writes the markers of a transaction.
 func (m *model) endLocked(pid int64, txn *modelTxn, state txnState, epoch int16) {
 	txn.state = state
 	for tp := range txn.parts {
 		p := m.parts[tp]
 		p.end++
+		for m.fails() {
+			p.end++ // a coordinator that moves writes its markers again
+		}
 		if pr := p.producers[pid]; pr != nil && epoch > pr.epoch {
 			pr.epoch, pr.last = epoch, nil
 		}

@@ -54,20 +54,25 @@ type Deps struct {
 	Log    *slog.Logger
 	// Ledger keeps what will not be copied.
 	Ledger Ledger
+	// CountRecords counts the records, not the markers, of a part of the target's
+	// log. It is asked in exactly-once only.
+	CountRecords func(ctx context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error)
 }
 
 // Task moves the batches of one flow. Lanes are opened and closed by coord; the
 // task serves whatever lanes are open.
 type Task struct {
-	opts    Options
-	source  Source
-	target  Target
-	budget  *Budget
-	brakes  []*Brake
-	syncs   Syncs
-	log     *slog.Logger
-	ledger  Ledger
-	steward *steward
+	opts   Options
+	source Source
+	target Target
+	budget *Budget
+	brakes []*Brake
+	syncs  Syncs
+	log    *slog.Logger
+	ledger Ledger
+	// countRecords is Deps.CountRecords.
+	countRecords func(ctx context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error)
+	steward      *steward
 
 	ctx      context.Context //nolint:containedctx // the life of the goroutines that Close ends
 	cancel   context.CancelFunc
@@ -93,7 +98,7 @@ func New(deps Deps, opts Options) *Task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Task{
 		opts: opts, source: deps.Source, target: deps.Target, budget: deps.Budget, brakes: deps.Brakes,
-		syncs: deps.Syncs, log: deps.Log, ledger: deps.Ledger, ctx: ctx, cancel: cancel,
+		syncs: deps.Syncs, log: deps.Log, ledger: deps.Ledger, countRecords: deps.CountRecords, ctx: ctx, cancel: cancel,
 		lanes: map[int32]*Lane{}, byPartition: map[kafka.TopicPartition]*Track{}, sources: map[int32]*source{}, sinks: map[sinkKey]*sink{},
 	}
 	t.requests.New = func() any { return newRequest() }

@@ -45,7 +45,7 @@ func newRig(seed uint64, fault float64, partitions int32) *rig {
 	r.target.create(runsTopic, 4)
 	r.task = New(Deps{
 		Source: r.source, Target: r.target, Budget: r.budget, Log: slog.New(slog.DiscardHandler),
-		Ledger: r.ledger,
+		Ledger: r.ledger, CountRecords: r.target.countRecords,
 	}, Options{
 		Flow: mirror.FlowID{Source: "A", Target: "B"}, FetchMaxBytes: 64 << 10, PartitionMaxBytes: 4 << 10,
 		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 16 << 10, RequestTimeout: time.Second,
@@ -76,6 +76,12 @@ func (m *memoryLedger) Write(_ context.Context, e losses.Entry) error {
 	}
 	m.entries = append(m.entries, e)
 	return nil
+}
+
+func (m *memoryLedger) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.entries)
 }
 
 func spec(p int32) TrackSpec {

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -172,19 +173,49 @@ func (tr *Track) onSettled(e *Entry) {
 func (tr *Track) checkPlace(e *Entry) {
 	switch {
 	case e.base > tr.write+mirror.DownstreamOffset(tr.markers):
-		n := int64(e.base - tr.write)
-		if tr.stats.foreign == 0 {
-			tr.task.log.Warn("somebody else writes to a replicated partition", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
-				"downstream", int64(tr.write), "offsets", n)
-		}
-		tr.stats.foreign += n
-		if tr.task.opts.ParkForeign {
-			tr.parkLostLocked(losses.ForeignWriter, e.Next, e.Next,
-				fmt.Sprintf("somebody else wrote %d offsets to %s from offset %d on: copying on would append to them", n, tr.tp, tr.write))
+		if from, to := tr.write, e.base; tr.app.transactional {
+			tr.task.wg.Go(func() { tr.examineGap(from, to) })
+		} else {
+			tr.foreignLocked(from, int64(to-from), "offsets")
 		}
 	case e.base < tr.write:
 		tr.parkLostLocked(losses.TargetTruncated, e.From, e.From,
 			fmt.Sprintf("the target partition %s was truncated or made again: it took our batch at offset %d, where %d was expected", tr.tp, e.base, tr.write))
+	}
+}
+
+// foreignLocked notes what somebody else wrote to the target partition.
+func (tr *Track) foreignLocked(from mirror.DownstreamOffset, n int64, what string) {
+	if tr.stats.foreign == 0 {
+		tr.task.log.Warn("somebody else writes to a replicated partition", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
+			"downstream", int64(from), what, n)
+	}
+	tr.stats.foreign += n
+	if tr.task.opts.ParkForeign {
+		tr.parkLostLocked(losses.ForeignWriter, tr.next, tr.next,
+			fmt.Sprintf("somebody else wrote %d %s to %s from offset %d on: copying on would append to them", n, what, tr.tp, from))
+	}
+}
+
+// examineWithin bounds the reading of a gap.
+const examineWithin = 30 * time.Second
+
+// examineGap reads what lies between two of our batches in a transaction's
+// partition. Markers there are nobody's records: a coordinator that moves may
+// write those of a transaction again.
+func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
+	ctx, cancel := context.WithTimeout(tr.task.ctx, examineWithin)
+	defer cancel()
+	n, err := tr.task.countRecords(ctx, tr.tp, from, to)
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	switch {
+	case tr.closed:
+	case err != nil:
+		tr.task.log.Warn("a gap between our batches on the target could not be read", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
+			"downstream", int64(from), "to", int64(to), "err", err)
+	case n > 0:
+		tr.foreignLocked(from, n, "records")
 	}
 }
 
