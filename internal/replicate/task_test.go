@@ -21,7 +21,7 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 0, "replay one simulation")
-	runsFlag = flag.Int("runs", 300, "simulations to run")
+	runsFlag = flag.Int("runs", 60, "simulations to run; thousands before a change of the delivery is believed")
 )
 
 const (
@@ -226,6 +226,8 @@ type writtenPosition struct {
 
 func positionsIn(t *testing.T, m *model, lane int32) []writtenPosition {
 	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var out []writtenPosition
 	for _, raw := range m.parts[kafka.TopicPartition{Topic: positionsTopic, Partition: lane}].batches {
 		h, _ := recordbatch.ParseHeader(raw)
