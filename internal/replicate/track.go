@@ -268,7 +268,8 @@ func (tr *Track) onHalted(f failure) {
 	tr.shedLocked()
 	switch {
 	case f.class == kafka.ClassFence:
-		tr.parkLocked("another owner writes this partition: " + f.text())
+		// Not for a person: the other owner goes on, or the lane is taken over anew.
+		tr.waitLocked("another owner writes this partition: " + f.text())
 		tr.lane.fenced(f.text())
 	case f.code == kafka.CodeTransactionAbortable || f.code == kafka.CodeInvalidProducerIDMapping:
 		tr.waitLocked("target: the transaction was aborted: " + f.text())
