@@ -1,8 +1,6 @@
 package offsets
 
 import (
-	"slices"
-
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 )
@@ -26,18 +24,7 @@ func (m *RunMap) Reverse(d, end mirror.DownstreamOffset, position mirror.Upstrea
 	if d > end {
 		return Origin{Offset: position, Quality: Before}
 	}
-	i, found := slices.BinarySearchFunc(m.runs, d, func(r Run, d mirror.DownstreamOffset) int {
-		switch {
-		case d < r.Down:
-			return 1
-		case d > r.Down:
-			return -1
-		}
-		return 0
-	})
-	if !found {
-		i-- // the last run that starts before d
-	}
+	i := m.lastStarting(func(r Run) bool { return r.Down > d })
 	switch {
 	case i < 0 && len(m.runs) == 0 && d == end:
 		return Origin{Offset: position, Quality: Exact}

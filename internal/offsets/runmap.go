@@ -3,6 +3,7 @@ package offsets
 import (
 	"errors"
 	"slices"
+	"sort"
 
 	"heliograph/internal/mirror"
 )
@@ -78,6 +79,12 @@ func (m *RunMap) Clear() {
 	m.runs = nil
 }
 
+// lastStarting is the last run in front of the first that lies beyond what is
+// looked for, or -1. Runs rise on both sides, so that either may be asked.
+func (m *RunMap) lastStarting(beyond func(Run) bool) int {
+	return sort.Search(len(m.runs), func(i int) bool { return beyond(m.runs[i]) }) - 1
+}
+
 // Len is how many runs the map holds.
 func (m *RunMap) Len() int { return len(m.runs) }
 
@@ -89,18 +96,7 @@ func (m *RunMap) Translate(u, position mirror.UpstreamOffset, end mirror.Downstr
 	if u > position {
 		return Translation{Offset: end, Quality: Before}
 	}
-	i, found := slices.BinarySearchFunc(m.runs, u, func(r Run, u mirror.UpstreamOffset) int {
-		switch {
-		case u < r.Up:
-			return 1
-		case u > r.Up:
-			return -1
-		}
-		return 0
-	})
-	if !found {
-		i-- // the last run that starts before u
-	}
+	i := m.lastStarting(func(r Run) bool { return r.Up > u })
 	switch {
 	case i < 0 && len(m.runs) == 0 && u == position:
 		return Translation{Offset: end, Quality: Exact}

@@ -38,18 +38,13 @@ func (s *side) list(ctx context.Context, at kafka.OffsetAt) (int64, error) {
 	patience := time.Now().Add(stallAfter)
 	for {
 		answer := s.cluster.ListOffsets(ctx, []kafka.TopicPartition{s.tp}, at, s.iso)[s.tp]
-		if answer.Err == nil || !heals(answer.Err) || time.Now().After(patience) {
+		if answer.Err == nil || !kafka.Heals(answer.Err) || time.Now().After(patience) {
 			return answer.Offset, answer.Err
 		}
 		if err := pause(ctx, retryPause); err != nil {
 			return 0, err
 		}
 	}
-}
-
-func heals(err error) bool {
-	c := kafka.ClassOf(err)
-	return c == kafka.ClassRetry || c == kafka.ClassRefresh
 }
 
 // read hands the visible data batches that have offsets in [from, to) to visit,
@@ -59,7 +54,7 @@ func (s *side) read(ctx context.Context, from, to int64, visit func(*recordbatch
 	for moved := time.Now(); ; {
 		before := r.next
 		err := r.session(ctx)
-		if err == nil || ctx.Err() != nil || !heals(err) {
+		if err == nil || ctx.Err() != nil || !kafka.Heals(err) {
 			return err
 		}
 		if r.next > before {
@@ -71,7 +66,7 @@ func (s *side) read(ctx context.Context, from, to int64, visit func(*recordbatch
 		if err := pause(ctx, retryPause); err != nil {
 			return err
 		}
-		if err := s.cluster.RefreshMetadata(ctx, s.tp.Topic); err != nil && !heals(err) {
+		if err := s.cluster.RefreshMetadata(ctx, s.tp.Topic); err != nil && !kafka.Heals(err) {
 			return err
 		}
 	}
