@@ -40,13 +40,14 @@ lint: ## golangci-lint as pinned by tools/lint
 		echo "SKIPPED lint: golangci-lint could not be built" >&2; \
 	fi
 
-unit: $(GOTEST)
+unit: $(GOTEST) ## with the race detector, and without it what counts allocations
 	@race=-race; \
 	if ! command -v gcc >/dev/null; then \
 		[ -z "$${CI:-}" ] || { echo "unit: the race detector needs gcc" >&2; exit 1; }; \
 		echo "SKIPPED race detector: no gcc" >&2; race=; \
 	fi; \
-	$(GOTEST) -counts $(COUNTS) run $$race ./...
+	$(GOTEST) -counts $(COUNTS) run $$race ./... && \
+	if [ -n "$$race" ]; then $(GOTEST) -counts $(COUNTS) run -run Allocates ./internal/replicate; fi
 
 fuzz: $(GOTEST) ## every fuzz target for FUZZTIME
 	@$(GOTEST) -counts $(COUNTS) fuzz $(FUZZTIME) ./...

@@ -50,6 +50,13 @@ until Ctrl-C. Everything is forgotten at its end.
 var errDemoOver = errors.New("the demo's time is over")
 
 func runDemo(ctx context.Context, g *globals, o demoOptions) error {
+	if o.Seconds > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(o.Seconds)*time.Second, errDemoOver)
+		defer cancel()
+	}
+	ctx, received, stop := untilSignal(ctx)
+	defer stop()
 	s, err := g.newSession(o.LogLevel)
 	if err != nil {
 		return err
@@ -68,13 +75,8 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		return err
 	}
 	s.view = demoView
-	if o.Seconds > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(o.Seconds)*time.Second, errDemoOver)
-		defer cancel()
-	}
 	stopTraffic := d.Start(ctx)
-	end := s.serve(ctx, dep, serveOptions{Admin: o.Admin, StopWithin: stopWithin})
+	end := s.serve(ctx, received, dep, serveOptions{Admin: o.Admin, StopWithin: stopWithin})
 	if err := stopTraffic(); err != nil {
 		return exit(exitFailed, err)
 	}

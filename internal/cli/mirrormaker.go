@@ -41,6 +41,8 @@ func mirrorMakerMain(ctx context.Context, args []string, io Stdio) int {
 }
 
 func mirrorMakerRun(ctx context.Context, m mirrorMakerArgs, io Stdio, say func(string, ...any)) int {
+	ctx, received, stop := untilSignal(ctx)
+	defer stop()
 	g := &globals{Stdio: io}
 	s, err := g.newSession("info")
 	if err != nil {
@@ -58,7 +60,7 @@ func mirrorMakerRun(ctx context.Context, m mirrorMakerArgs, io Stdio, say func(s
 		say("%sconnect-mirror-maker: %s: %s\n", b.String(), m.File, countProblems(dep.Problems))
 		return mmExitStartup
 	}
-	end := s.serve(ctx, dep, serveOptions{
+	end := s.serve(ctx, received, dep, serveOptions{
 		Targets: aliases(m.Clusters), StopWithin: stopWithin,
 		AwaitTargets: mirrorMakerPatience, FirstErrorStops: true,
 	})

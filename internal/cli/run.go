@@ -71,6 +71,8 @@ func logLevelFlag(cmd *cobra.Command, to *string) {
 }
 
 func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
+	ctx, received, stop := untilSignal(cmd.Context())
+	defer stop()
 	s, err := g.newSession(o.LogLevel)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	return endOf(s.serve(cmd.Context(), dep, serveOptions{
+	return endOf(s.serve(ctx, received, dep, serveOptions{
 		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin,
 	}))
 }

@@ -84,13 +84,12 @@ type stopped struct {
 // errStartup marks errors from before the flows were started.
 var errStartup = errors.New("not started")
 
-// serve runs a deployment until a signal comes, and drains. A second signal ends
-// the process at once: the first one gives the signals their default meaning back.
-func (s *session) serve(ctx context.Context, dep *config.Deployment, o serveOptions) stopped {
+// serve runs a deployment until ctx ends, which untilSignal made, and drains. A
+// second signal ends the process at once: the first one gives the signals their
+// default meaning back.
+func (s *session) serve(ctx context.Context, received <-chan os.Signal, dep *config.Deployment, o serveOptions) stopped {
 	defer s.flush()
 	s.logProblems(dep.Problems)
-	ctx, received, stop := untilSignal(ctx)
-	defer stop()
 	d, release, err := s.open(ctx, dep, o)
 	if err == nil {
 		defer release()
@@ -110,8 +109,9 @@ func (s *session) serve(ctx context.Context, dep *config.Deployment, o serveOpti
 }
 
 // untilSignal ends the context with SIGTERM or SIGINT, and then gives both their
-// default meaning back. Once the context has ended, received delivers the signal,
-// or nil if the parent ended.
+// default meaning back. A verb that runs until it is told to stop calls it first,
+// so that a signal during its start is a stop in order too. Once the context has
+// ended, received delivers the signal, or nil if the parent ended.
 func untilSignal(parent context.Context) (ctx context.Context, received <-chan os.Signal, stop func()) {
 	term, stopTerm := signal.NotifyContext(parent, syscall.SIGTERM)
 	ctx, stopInt := signal.NotifyContext(term, syscall.SIGINT)

@@ -427,7 +427,7 @@ func TestCloseFailsWhatIsUnanswered(t *testing.T) {
 	k, c := fake(t, nil, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
 	hold := make(chan struct{})
 	k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		k.SleepControl(func() { <-hold })
+		<-hold
 		return nil, nil, false
 	})
 	defer close(hold)

@@ -64,7 +64,7 @@ func TestRefreshesAreShared(t *testing.T) {
 	began := sync.OnceFunc(func() { close(first) })
 	k.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
 		began()
-		k.SleepControl(func() { <-release })
+		<-release
 		return nil, nil, false
 	})
 	var wg sync.WaitGroup

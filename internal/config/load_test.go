@@ -524,7 +524,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, yaml bool) {
 		if bytes.Count(data, []byte(",")) > 30 {
-			t.Skip("flows grow with the square of the clusters")
+			return // flows grow with the square of the clusters
 		}
 		name := "f.properties"
 		if yaml {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -199,25 +198,6 @@ func spin(tb testing.TB, records int) *treadmill {
 		lane.Start([]TrackSpec{spec(p)})
 	}
 	return m
-}
-
-// TestForwardingAllocatesNothingPerBatch holds for batches that travel as they
-// are, once buffers and queues have their size. The collector may take pooled
-// memory in the middle, hence the small allowance.
-func TestForwardingAllocatesNothingPerBatch(t *testing.T) {
-	if raceDetector {
-		t.Skip("pools forget at random under the race detector")
-	}
-	m := spin(t, 16)
-	m.serve(5_000)
-	const batches = 20_000
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	m.serve(batches)
-	runtime.ReadMemStats(&after)
-	if per := float64(after.Mallocs-before.Mallocs) / batches; per > 0.1 {
-		t.Errorf("%.3f allocations per batch, want none amortised", per)
-	}
 }
 
 // BenchmarkForward is the data plane without its connections: one batch each.

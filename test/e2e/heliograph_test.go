@@ -118,8 +118,10 @@ func (h *heliograph) exit(want int) {
 }
 
 // stop asks the process to end as a service manager does and expects a clean end.
+// A signal before a program's first line finds no handler, whatever the program.
 func (h *heliograph) stop() {
 	h.tb.Helper()
+	h.awaitLog("flow starts")
 	if err := h.Signal(syscall.SIGTERM); err != nil {
 		h.tb.Fatal(err)
 	}

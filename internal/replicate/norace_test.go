@@ -1,5 +1,0 @@
-//go:build !race
-
-package replicate
-
-const raceDetector = false
