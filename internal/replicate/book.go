@@ -123,13 +123,11 @@ func fitting(records []kafka.Record) int {
 	return len(records)
 }
 
-// wait returns when everything written is acknowledged, or false when ctx ends
-// or the book is closed before.
-func (b *book) wait(ctx context.Context) bool {
-	idle := waitIdle(ctx, &b.outlet, func() bool { return false })
+// idle reports whether everything written is acknowledged.
+func (b *book) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return idle && b.app.idle()
+	return b.app.idle()
 }
 
 // shut ends the book at once.
@@ -137,6 +135,12 @@ func (b *book) shut() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
+}
+
+func (b *book) isShut() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
 }
 
 // onSettled tells whoever waited for the records.

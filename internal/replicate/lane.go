@@ -140,16 +140,32 @@ func (l *Lane) Close(ctx context.Context) error {
 		err = fmt.Errorf("lane %d: %d partitions have batches without an answer", l.spec.Index, left)
 	}
 	l.commitTransaction(ctx)
-	if l.positions.wait(ctx) {
+	if l.written(ctx) {
 		// In exactly-once this repeats the positions outside of a transaction:
 		// MirrorMaker in its default mode reads aborted ones as true.
 		l.commit(true)
 	}
-	if !l.runs.wait(ctx) || !l.positions.wait(ctx) {
+	if !l.written(ctx) {
 		err = errors.Join(err, fmt.Errorf("lane %d: last positions were not written", l.spec.Index))
 	}
 	l.abandon()
 	return err
+}
+
+// written waits until all that was written into the books is acknowledged. It
+// looks after them meanwhile: who waits may be the goroutine that does so else.
+func (l *Lane) written(ctx context.Context) bool {
+	for {
+		heals(ctx, &l.runs, &l.positions)
+		// In this order: positions are queued when their runs are acknowledged.
+		if l.runs.idle() && l.positions.idle() {
+			return true
+		}
+		if ctx.Err() != nil || l.runs.isShut() {
+			return false
+		}
+		sleep(ctx, 2*time.Millisecond)
+	}
 }
 
 // abandon ends the lane and its tracks at once.

@@ -161,7 +161,7 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 		tr.mapOpen()
 	}
 	l.write(members, false, func() {})
-	if !l.runs.wait(ctx) || !l.positions.wait(ctx) {
+	if !l.written(ctx) {
 		l.end("the transaction cannot be finished: its positions were not written", false)
 		return
 	}

@@ -115,7 +115,6 @@ func committedPositions(t *testing.T, m *model) map[kafka.TopicPartition]mirror.
 func simulateExactlyOnce(t *testing.T, seed uint64) {
 	const partitions = 3
 	r := newRig(seed, 0.04, partitions)
-	r.task.opts.ParkForeign = true // as under identity naming; nobody else writes here
 	// Nobody else writes: a track that parks has taken a marker for somebody.
 	r.task.opts.ParkForeign = true
 	o := &owner{t: t, rig: r, pid: kafka.ProducerID{ID: 7}, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
@@ -250,4 +249,43 @@ func (d *deafTransactions) Add(ctx context.Context, tps []kafka.TopicPartition) 
 		return err
 	}
 	return errCut
+}
+
+// A lane's books whose leader moves in the middle of a commit are brought back
+// there and then: the commit waits for nothing but their answers.
+func TestBooksAreBroughtBackDuringACommit(t *testing.T) {
+	for _, topic := range []string{positionsTopic, runsTopic} {
+		t.Run(topic, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 1)
+				refusals := 0
+				r.target.parts[kafka.TopicPartition{Topic: topic}].refuse = func([]byte) kafka.Code {
+					if refusals++; refusals <= 2 {
+						return kafka.CodeNotLeaderOrFollower
+					}
+					return kafka.CodeNone
+				}
+				ended := make(chan string, 1)
+				lane := r.task.OpenLane(LaneSpec{
+					Producer: kafka.ProducerID{ID: 7, Epoch: 1}, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}},
+					Ended: func(reason string, _ bool) { ended <- reason },
+				})
+				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))
+				lane.Start([]TrackSpec{spec(0)})
+				waitUntil(t, "the transaction ends", func() bool {
+					return committedPositions(t, r.target)[spec(0).Source] == 5 || len(ended) > 0
+				})
+				select {
+				case reason := <-ended:
+					t.Errorf("the lane ended: %s", reason)
+				default:
+				}
+				if got := r.target.values(t, spec(0).Target); len(got) != 5 {
+					t.Errorf("a read_committed reader sees %d records, want 5", len(got))
+				}
+				r.task.Close()
+			})
+		})
+	}
 }
