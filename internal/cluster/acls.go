@@ -77,6 +77,52 @@ func (c *Client) CreateACLs(ctx context.Context, acls []kafka.ACL) []error {
 	return out
 }
 
+// DeleteACLs removes exactly the named bindings. The errors that come back are
+// one per binding, in its place, nil where it worked; removed says of each
+// whether it was there.
+func (c *Client) DeleteACLs(ctx context.Context, acls []kafka.ACL) (removed []bool, errs []error) {
+	const op = "delete ACL"
+	removed, errs = make([]bool, len(acls)), make([]error, len(acls))
+	req := kmsg.NewPtrDeleteACLsRequest()
+	var sent []int
+	for i, acl := range acls {
+		creation, err := aclCreation(acl)
+		if err != nil {
+			errs[i] = c.fail(op, acl.ResourceName, err)
+			continue
+		}
+		filter := kmsg.NewDeleteACLsRequestFilter()
+		filter.ResourceType, filter.ResourcePatternType = creation.ResourceType, creation.ResourcePatternType
+		filter.ResourceName, filter.Principal, filter.Host = new(acl.ResourceName), new(acl.Principal), new(acl.Host)
+		filter.Operation, filter.PermissionType = creation.Operation, creation.PermissionType
+		req.Filters = append(req.Filters, filter)
+		sent = append(sent, i)
+	}
+	if len(sent) == 0 {
+		return removed, errs
+	}
+	resp, err := req.RequestWith(ctx, c.kgo)
+	for n, i := range sent {
+		name := acls[i].ResourceName
+		switch {
+		case err != nil:
+			errs[i] = c.fail(op, name, err)
+		case n >= len(resp.Results):
+			errs[i] = c.fail(op, name, errLeftOut)
+		default:
+			r := &resp.Results[n]
+			removed[i] = len(r.MatchingACLs) > 0
+			errs[i] = c.answered(op, name, r.ErrorCode, r.ErrorMessage)
+			for j := range r.MatchingACLs {
+				if m := &r.MatchingACLs[j]; errs[i] == nil {
+					errs[i] = c.answered(op, name, m.ErrorCode, m.ErrorMessage)
+				}
+			}
+		}
+	}
+	return removed, errs
+}
+
 func aclCreation(acl kafka.ACL) (kmsg.CreateACLsRequestCreation, error) {
 	out := kmsg.NewCreateACLsRequestCreation()
 	out.ResourceName, out.Principal, out.Host = acl.ResourceName, acl.Principal, acl.Host

@@ -29,6 +29,10 @@ func TestRealBrokersConform(t *testing.T) {
 			c := open(t, strings.Split(k.Bootstrap(), ","), nil)
 			conformance(t, c)
 			conformACLs(t, c)
+			conformDeletion(t, c)
+			if version != kafkatest.ReleaseOld { // KIP-554 is younger
+				conformUsers(t, c)
+			}
 			realSession(t, c)
 			realRenewal(t, k)
 		})

@@ -307,16 +307,96 @@ func conformACLs(t *testing.T, c *Client) {
 	if errs[0] != nil || errs[1] != nil || errs[2] == nil {
 		t.Fatal(errs)
 	}
-	for missing := len(acls); missing > 0; {
-		got, err := c.DescribeACLs(ctx)
+	awaitACLs(t, c, acls, len(acls))
+	removed, errs := c.DeleteACLs(ctx, append(acls, kafka.ACL{
+		ResourceType: "TOPIC", ResourceName: "suite-acl", PatternType: "LITERAL", Principal: "User:nobody", Host: "*", Operation: "READ", Permission: "ALLOW",
+	}))
+	if !slices.Equal(removed, []bool{true, true, false}) || errors.Join(errs...) != nil {
+		t.Fatal(removed, errs)
+	}
+	awaitACLs(t, c, acls, 0)
+}
+
+// awaitACLs waits until so many of the bindings are there: brokers learn of a
+// change a little later.
+func awaitACLs(t *testing.T, c *Client, acls []kafka.ACL, want int) {
+	t.Helper()
+	for have := -1; have != want; {
+		got, err := c.DescribeACLs(deadline(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		missing = len(acls)
+		have = 0
 		for _, acl := range acls {
 			if slices.Contains(got, acl) {
-				missing--
+				have++
 			}
+		}
+	}
+}
+
+func TestDeletedTopicsAreGone(t *testing.T) {
+	_, c := fake(t, nil)
+	conformDeletion(t, c)
+}
+
+func conformDeletion(t *testing.T, c *Client) {
+	ctx := deadline(t)
+	topic := fmt.Sprintf("gone-%d", time.Now().UnixNano())
+	makeTopic(t, c, topic)
+	errs := c.DeleteTopics(ctx, topic, "suite-missing")
+	if errs[topic] != nil {
+		t.Fatal(errs[topic])
+	}
+	wantCode(t, errs["suite-missing"], kafka.CodeUnknownTopicOrPartition)
+	for there := true; there; {
+		topics, err := c.Topics(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there = slices.ContainsFunc(topics, func(d kafka.TopicDetail) bool { return d.Name == topic })
+	}
+}
+
+func TestScramUsersAreMadeListedAndDeleted(t *testing.T) {
+	_, c := fake(t, nil)
+	conformUsers(t, c)
+}
+
+func conformUsers(t *testing.T, c *Client) {
+	ctx := deadline(t)
+	name := fmt.Sprintf("suite-%d", time.Now().UnixNano())
+	if err := c.SetScramPassword(ctx, name, "first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetScramPassword(ctx, name, "second"); err != nil {
+		t.Fatal(err)
+	}
+	made := awaitUser(t, c, name, true)
+	if !slices.Equal(made.Mechanisms, []string{"SCRAM-SHA-256", "SCRAM-SHA-512"}) {
+		t.Errorf("%+v", made)
+	}
+	if err := c.DeleteScramUser(ctx, made); err != nil {
+		t.Fatal(err)
+	}
+	awaitUser(t, c, name, false)
+	err := c.DeleteScramUser(ctx, made)
+	wantCode(t, err, kafka.CodeResourceNotFound)
+}
+
+func awaitUser(t *testing.T, c *Client, name string, want bool) kafka.ScramUser {
+	t.Helper()
+	for {
+		users, err := c.ScramUsers(deadline(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(users, func(u kafka.ScramUser) bool { return u.Name == name })
+		switch {
+		case want && i >= 0:
+			return users[i]
+		case !want && i < 0:
+			return kafka.ScramUser{}
 		}
 	}
 }

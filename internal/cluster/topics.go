@@ -101,6 +101,37 @@ func (c *Client) CreateTopics(ctx context.Context, topics []kafka.NewTopic, vali
 	return out
 }
 
+// DeleteTopics removes the topics with all their records. The map has an entry
+// for each topic, nil where it worked.
+func (c *Client) DeleteTopics(ctx context.Context, topics ...string) map[string]error {
+	const op = "delete topic"
+	out := make(map[string]error, len(topics))
+	if len(topics) == 0 {
+		return out
+	}
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.TimeoutMillis = c.timeoutMillis()
+	req.TopicNames = topics // read up to protocol 5
+	for _, name := range topics {
+		rt := kmsg.NewDeleteTopicsRequestTopic()
+		rt.Topic = new(name)
+		req.Topics = append(req.Topics, rt)
+	}
+	resp, err := req.RequestWith(ctx, c.kgo)
+	for _, name := range topics {
+		out[name] = c.unanswered(op, name, err)
+	}
+	if err != nil {
+		return out
+	}
+	for i := range resp.Topics {
+		if t := &resp.Topics[i]; t.Topic != nil {
+			out[*t.Topic] = c.answered(op, *t.Topic, t.ErrorCode, t.ErrorMessage)
+		}
+	}
+	return out
+}
+
 // CreatePartitions raises topics to the given partition counts. The map has an
 // entry for each topic, nil where it worked.
 func (c *Client) CreatePartitions(ctx context.Context, counts map[string]int32) map[string]error {

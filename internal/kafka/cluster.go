@@ -84,6 +84,13 @@ type ACL struct {
 	Permission   string
 }
 
+// ScramUser is a name with SCRAM credentials, and for which mechanisms:
+// "SCRAM-SHA-256", "SCRAM-SHA-512".
+type ScramUser struct {
+	Name       string
+	Mechanisms []string
+}
+
 // GroupListing is one row of ListGroups. GroupType is empty on brokers before 3.8 (KIP-848).
 type GroupListing struct {
 	Group        string
