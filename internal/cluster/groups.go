@@ -95,6 +95,9 @@ func (c *Client) describeClassic(ctx context.Context, groups []string, out map[s
 				Group: g.Group, State: groupState(g.State), ProtocolType: g.ProtocolType, Members: len(g.Members),
 				Err: c.answered(op, g.Group, g.ErrorCode, g.ErrorMessage),
 			}
+			for j := range g.Members {
+				d.Clients = append(d.Clients, clientName(g.Members[j].ClientID, g.Members[j].ClientHost))
+			}
 			if kafka.Code(g.ErrorCode) == kafka.CodeGroupIDNotFound {
 				d.State, d.Err = kafka.GroupDead, nil
 			}
@@ -116,9 +119,11 @@ func (c *Client) describeConsumer(ctx context.Context, groups []string, out map[
 			g := &resp.Groups[i]
 			switch kafka.Code(g.ErrorCode) {
 			case kafka.CodeNone:
-				out[g.Group] = kafka.GroupDescription{
-					Group: g.Group, State: groupState(g.State), ProtocolType: "consumer", Members: len(g.Members),
+				d := kafka.GroupDescription{Group: g.Group, State: groupState(g.State), ProtocolType: "consumer", Members: len(g.Members)}
+				for j := range g.Members {
+					d.Clients = append(d.Clients, clientName(g.Members[j].ClientID, g.Members[j].ClientHost))
 				}
+				out[g.Group] = d
 			case kafka.CodeGroupIDNotFound, kafka.CodeUnsupportedVersion:
 			default:
 				out[g.Group] = kafka.GroupDescription{Group: g.Group, Err: c.answered(op, g.Group, g.ErrorCode, g.ErrorMessage)}
@@ -126,6 +131,9 @@ func (c *Client) describeConsumer(ctx context.Context, groups []string, out map[
 		}
 	}
 }
+
+// clientName is a member as people look for it. Brokers write hosts as /10.0.0.1.
+func clientName(id, host string) string { return id + " at " + strings.TrimPrefix(host, "/") }
 
 func (c *Client) groupsFailed(op string, shard kgo.ResponseShard, out map[string]kafka.GroupDescription) {
 	req, ok := shard.Req.(*kmsg.DescribeGroupsRequest)

@@ -40,6 +40,12 @@ type Options struct {
 	// It is set under identity naming, where these may be the promoted target's
 	// own producers.
 	ParkForeign bool
+	// Syncs reads the flow's offset syncs and tells those of a partition, the
+	// newest first. It is asked where a position is Java MirrorMaker's; nil where
+	// there are none.
+	Syncs func(ctx context.Context) (func(kafka.TopicPartition) []mirror.OffsetSync, error)
+	// JavaTasks is how many tasks MirrorMaker has run at most (tasks.max).
+	JavaTasks int32
 }
 
 // Replica is a partition to copy. Born says that its topic came to be while the
@@ -76,6 +82,12 @@ type Keeper struct {
 		found positions
 		at    time.Time
 	}
+	anchors struct {
+		sync.Mutex
+		of func(kafka.TopicPartition) []mirror.OffsetSync
+		at time.Time
+	}
+	silenced sync.Once
 }
 
 // NewKeeper makes a keeper that owns nothing yet.

@@ -486,10 +486,7 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 		}
 	}
 	sc := scanner{source: k.source, target: k.target, iso: k.opts.Isolation, compacted: s.Demands.Compacted, seed: k.seed}
-	if !s.p.Anchored {
-		s.p.Target = s.tailStart()
-	}
-	f, err := sc.scan(ctx, s.in, s.p, writers, to)
+	f, err := o.find(ctx, &sc, s, writers, to)
 	for errors.Is(err, errNoMarker) && ctx.Err() == nil {
 		k.log.Warn("the fence did not reach a partition, fencing it again", "lane", o.index, "topic", s.Target.Topic, "partition", s.Target.Partition)
 		if _, err := o.mark(ctx, s.Target); err != nil {
@@ -524,6 +521,25 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	}
 	o.lane.Start([]replicate.TrackSpec{spec})
 	return f.ours
+}
+
+// find finds a partition's place by the rules of its position.
+func (o *ownedLane) find(ctx context.Context, sc *scanner, s placed, writers map[int64]bool, to limit) (found, error) {
+	k := o.keeper
+	if s.p.Anchored {
+		return sc.scan(ctx, s.in, s.p, writers, to)
+	}
+	k.silenceJava(ctx)
+	end, err := k.still(ctx, s.Target)
+	if err != nil {
+		return found{}, err
+	}
+	s.p.Target = s.tailStart()
+	sc.clocks = []bool{false}
+	if !s.Demands.LogAppendTime {
+		sc.clocks = []bool{true, false}
+	}
+	return sc.findBehindJava(ctx, s, k.syncsOf(ctx, s.Source), end)
 }
 
 // enterGap writes what the source's retention took between the position and the

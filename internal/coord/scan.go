@@ -22,6 +22,10 @@ type scanner struct {
 	iso            kafka.Isolation // of the source
 	compacted      bool            // the source may lack records that were copied
 	seed           maphash.Seed
+	// clocks are the ways to look at times while looking for MirrorMaker's place:
+	// as part of a record where the target keeps them, and then without.
+	clocks []bool
+	times  bool
 }
 
 // found is a scan's result.
@@ -264,12 +268,18 @@ func (e *mismatchError) Error() string {
 }
 
 // matchSuffix finds the longest run of source records from the position on that
-// is the end of the target's log. It serves positions of Java MirrorMaker,
-// which do not tell where the target stood, and partitions whose position is
-// missing. Where a run could be mistaken for an earlier one, because records
-// repeat, it claims nothing. Behind Java that means to copy again, as Java would
-// do; without a position it is an error, since all would be copied twice.
+// is the end of the target's log. It serves positions of Java MirrorMaker, where
+// no offset sync tells more, and partitions whose position is missing. Records in
+// front of a position are on the target for certain: a run that begins with some
+// of them is no earlier one. Where a run could be mistaken all the same, because
+// records repeat, it claims nothing. Behind Java that means to copy again, as Java
+// would do; without a position it is an error, since all would be copied twice.
 func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, error) {
+	if in.Stored != nil && p.Gap == nil {
+		if f, ok, err := s.matchWithContext(ctx, in, p, target, out); ok || err != nil {
+			return f, err
+		}
+	}
 	source, offsets, err := s.readSource(ctx, in, p, len(target.hashes))
 	if err != nil {
 		return out, err
@@ -285,6 +295,41 @@ func (s *scanner) matchSuffix(ctx context.Context, in plan.PlaceInput, p plan.Pl
 	out.ours = k
 	out.overlap(k, offsets, target)
 	return out, nil
+}
+
+// contextOffsets is how far in front of a position its context begins.
+const contextOffsets = 200
+
+// matchWithContext finds the run that begins in front of the position. It
+// reports false where there is no record in front, or where the copy does not
+// hold them right there, as after a crash of MirrorMaker's that copied some twice.
+func (s *scanner) matchWithContext(ctx context.Context, in plan.PlaceInput, p plan.Placement, target written, out found) (found, bool, error) {
+	from := p
+	from.Source = max(in.SourceLog.Start, p.Source-contextOffsets)
+	source, offsets, err := s.readSource(ctx, in, from, len(target.hashes)+contextOffsets)
+	if err != nil {
+		return out, false, err
+	}
+	before := 0
+	for before < len(offsets) && offsets[before] < int64(p.Source) {
+		before++
+	}
+	if before > len(target.hashes) { // the copy's retention has taken more than the source's
+		source, offsets, before = source[before-len(target.hashes):], offsets[before-len(target.hashes):], len(target.hashes)
+	}
+	if before == 0 {
+		return out, false, nil
+	}
+	k := longestOverlap(source, target.hashes)
+	if k < before {
+		return out, false, nil
+	}
+	for borders := prefixes(source); borders[k-1] >= before; {
+		k = borders[k-1] // a shorter one fits too: twice is better than never
+	}
+	out.ours = k - before
+	out.overlap(out.ours, offsets[before:], target)
+	return out, true, nil
 }
 
 // matchBehindGap serves sources whose retention has removed records behind the
@@ -339,16 +384,7 @@ func longestOverlap(a, b []uint64) int {
 	if len(a) == 0 {
 		return 0
 	}
-	fail := make([]int, len(a)) // Knuth-Morris-Pratt
-	for i, k := 1, 0; i < len(a); i++ {
-		for k > 0 && a[i] != a[k] {
-			k = fail[k-1]
-		}
-		if a[i] == a[k] {
-			k++
-		}
-		fail[i] = k
-	}
+	fail := prefixes(a)
 	k := 0
 	for _, h := range b {
 		for k > 0 && (k == len(a) || a[k] != h) {
@@ -359,6 +395,22 @@ func longestOverlap(a, b []uint64) int {
 		}
 	}
 	return k
+}
+
+// prefixes tells for each i the length of the longest proper prefix of a[:i+1]
+// that is its suffix too (Knuth, Morris and Pratt).
+func prefixes(a []uint64) []int {
+	fail := make([]int, len(a))
+	for i, k := 1, 0; i < len(a); i++ {
+		for k > 0 && a[i] != a[k] {
+			k = fail[k-1]
+		}
+		if a[i] == a[k] {
+			k++
+		}
+		fail[i] = k
+	}
+	return fail
 }
 
 func repeats(hashes []uint64) bool {
@@ -373,7 +425,8 @@ func repeats(hashes []uint64) bool {
 }
 
 // hashes gives a hash of each record of a batch at or after from: key, value
-// and headers. Timestamps are left out, because the target may set its own.
+// and headers. Timestamps are left out, because the target may set its own,
+// unless they are asked for.
 func (s *scanner) hashes(b *recordbatch.Batch, from int64, offsets *[]int64) ([]uint64, error) {
 	records, err := recordbatch.Records(b)
 	if err != nil {
@@ -388,6 +441,11 @@ func (s *scanner) hashes(b *recordbatch.Batch, from int64, offsets *[]int64) ([]
 			continue
 		}
 		h.Reset()
+		if s.times {
+			var at [8]byte
+			binary.BigEndian.PutUint64(at[:], uint64(r.Timestamp))
+			_, _ = h.Write(at[:])
+		}
 		hashBytes(&h, r.Key)
 		hashBytes(&h, r.Value)
 		for _, hd := range r.Headers {

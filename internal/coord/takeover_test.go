@@ -36,6 +36,7 @@ type rig struct {
 	opts           Options
 	replica        Replica
 	ledger         *memoryLedger
+	syncs          []mirror.OffsetSync
 	task           *replicate.Task
 	keeper         *Keeper
 }
@@ -56,6 +57,14 @@ func newRig() *rig {
 		Source: orders, SourceID: kafka.TopicID{1}, Target: copies, TargetID: kafka.TopicID{2},
 	}}
 	return r
+}
+
+// sync is an offset sync of the partition, older ones behind it.
+func (r *rig) sync(up mirror.UpstreamOffset, down mirror.DownstreamOffset) {
+	r.syncs = append([]mirror.OffsetSync{{TopicPartition: orders, Upstream: up, Downstream: down}}, r.syncs...)
+	r.opts.Syncs = func(context.Context) (func(kafka.TopicPartition) []mirror.OffsetSync, error) {
+		return func(kafka.TopicPartition) []mirror.OffsetSync { return r.syncs }, nil
+	}
 }
 
 // records are numbered from the offset first on, their contents given.
@@ -263,7 +272,51 @@ var takeovers = []takeover{
 			r.fill(records(0, "a", "b", "c", "b", "c", "d"))
 			r.target.write(copies, before, records(0, "a", "b", "c", "b", "c")...)
 			r.stand(r.lane(), positionAt(orders, 1, nil))
-		}, copied: 5, target: "a b c b c b c b c d", // again from the position, as Java would: skipping could lose
+		}, copied: 1, target: "a b c b c d", // the record in front of the position tells them apart
+	},
+	{
+		name: "MirrorMaker's position, and records that are all the same",
+		find: func(r *rig) {
+			r.fill(records(0, "a", "a", "a", "b"))
+			r.target.write(copies, before, records(0, "a", "a")...)
+			r.stand(r.lane(), positionAt(orders, 1, nil))
+		}, copied: 3, target: "a a a a b", // again from the position, as Java would: skipping could lose
+	},
+	{
+		name: "MirrorMaker's position, records that are all the same, and an offset sync",
+		find: func(r *rig) {
+			r.fill(records(0, "a", "a", "a", "b"))
+			r.target.write(copies, before, records(0, "a", "a")...)
+			r.stand(r.lane(), positionAt(orders, 1, nil))
+			r.sync(0, 0)
+		}, copied: 2, target: "a a a b",
+	},
+	{
+		name: "MirrorMaker stopped in order, and a record like the last one came since",
+		find: func(r *rig) {
+			r.fill(records(0, "b", "a", "a"))
+			r.target.write(copies, before, records(0, "b", "a")...)
+			r.stand(r.lane(), positionAt(orders, 2, nil))
+		}, copied: 1, target: "b a a",
+	},
+	{
+		name: "MirrorMaker died, copied some twice, and died again",
+		find: func(r *rig) {
+			r.fill(numbered(0, 9))
+			r.target.write(copies, before, numbered(0, 6)...)
+			r.target.write(copies, before, numbered(3, 2)...)
+			r.stand(r.lane(), positionAt(orders, 3, nil))
+			r.sync(1, 1)
+		}, copied: 3, target: "0 1 2 3 4 5 3 4 6 7 8",
+	},
+	{
+		name: "MirrorMaker's offset sync is of another life of the copy",
+		find: func(r *rig) {
+			r.fill(numbered(0, 9))
+			r.target.write(copies, before, numbered(0, 7)...)
+			r.stand(r.lane(), positionAt(orders, 3, nil))
+			r.sync(2, 5)
+		}, copied: 2, target: "0 1 2 3 4 5 6 7 8",
 	},
 	{
 		name: "retention overtook the position",
@@ -494,6 +547,79 @@ func TestThePlaceFoundIsWhereTheLastOwnerDied(t *testing.T) {
 			rt.Errorf("%d records copied, want %d", copied, want)
 		}
 		if want := strings.Join(c.contents, " "); target != want {
+			rt.Errorf("the copy holds %q, want %q", target, want)
+		}
+	})
+}
+
+// javaCrash is Java MirrorMaker, killed: its position is old, it may have begun
+// again before and copied records twice, and records repeat.
+type javaCrash struct {
+	contents []string
+	first    int // how many records its first life copied
+	again    int // where its second life began
+	written  int // where that ended
+	position int
+	sync     int // the record of the newest offset sync
+}
+
+func drawJavaCrash(t *rapid.T) javaCrash {
+	c := javaCrash{contents: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 1, 40).Draw(t, "contents")}
+	c.first = rapid.IntRange(1, len(c.contents)).Draw(t, "first")
+	c.again = rapid.IntRange(0, c.first).Draw(t, "again")
+	c.written = rapid.IntRange(c.again, len(c.contents)).Draw(t, "written")
+	c.position = rapid.IntRange(max(c.again, 1), max(c.written, 1)).Draw(t, "position")
+	if c.written > c.again {
+		c.sync = rapid.IntRange(c.again, c.written-1).Draw(t, "sync")
+	} else {
+		c.sync = rapid.IntRange(0, c.first-1).Draw(t, "sync")
+	}
+	return c
+}
+
+// want is the copy in the end: what MirrorMaker doubled stays doubled.
+func (c javaCrash) want() []string {
+	return append(slices.Clone(c.contents[:c.first]), c.contents[c.again:c.written]...)
+}
+
+// rest is what is left to copy.
+func (c javaCrash) rest() []string {
+	if c.written == c.again {
+		return c.contents[c.first:]
+	}
+	return c.contents[c.written:]
+}
+
+func (c javaCrash) replay() (s replicate.TrackStatus, target string) {
+	r := newRig()
+	source := records(0, c.contents...)
+	r.fill(source)
+	r.target.write(copies, before, source[:c.first]...)
+	if c.written > c.again {
+		r.target.write(copies, before, source[c.again:c.written]...)
+		r.sync(mirror.UpstreamOffset(c.sync), mirror.DownstreamOffset(c.first+c.sync-c.again))
+	} else {
+		r.sync(mirror.UpstreamOffset(c.sync), mirror.DownstreamOffset(c.sync))
+	}
+	r.stand(r.lane(), positionAt(orders, int64(c.position), nil))
+	r.takeOver()
+	s = r.settle()
+	r.close()
+	return s, values(r.target.data(copies))
+}
+
+// An offset sync of MirrorMaker's last life tells where a record lies. From there
+// on nothing is copied once more and nothing left out.
+func TestThePlaceFoundIsWhereMirrorMakerDied(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := drawJavaCrash(rt)
+		var s replicate.TrackStatus
+		var target string
+		synctest.Test(t, func(*testing.T) { s, target = c.replay() })
+		if s.State != replicate.TrackRunning || s.Records != int64(len(c.rest())) {
+			rt.Errorf("%s (%s), %d records copied, want %d", s.State, s.Reason, s.Records, len(c.rest()))
+		}
+		if want := strings.Join(append(c.want(), c.rest()...), " "); target != want {
 			rt.Errorf("the copy holds %q, want %q", target, want)
 		}
 	})

@@ -52,6 +52,7 @@ func specOf(f *config.Flow) flow.Spec {
 			Missing:           string(f.Positions.Missing),
 			ParkOvertaken:     f.Positions.Overtaken == config.OvertakenPark,
 			ParkForeign:       f.Positions.ForeignWriter == config.ForeignPark,
+			JavaTasks:         f.TasksMax.Or(1),
 		},
 		Data:           dataSpec(f),
 		BytesPerSecond: f.BytesPerSecond,

@@ -85,11 +85,8 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 	if s.Checkpoints.EmitEvery <= 0 || !s.OffsetSyncs.Enabled {
 		return
 	}
-	on, other := f.target, s.ID.Source
-	if s.OffsetSyncs.OnSource {
-		on, other = f.source, s.ID.Target
-	}
-	tail := syncer.NewSyncTail(on, s.Policy.OffsetSyncsTopic(other), time.Now, f.deps.Log)
+	on, topic := f.syncsTopic()
+	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
 	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true},

@@ -93,11 +93,8 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	p := &parts{}
 	s := f.spec
 	if s.OffsetSyncs.Enabled {
-		on, other := f.target, s.ID.Source
-		if s.OffsetSyncs.OnSource {
-			on, other = f.source, s.ID.Target
-		}
-		p.syncs = syncer.NewSyncWriter(on, s.Policy.OffsetSyncsTopic(other), time.Now, f.deps.Log)
+		on, topic := f.syncsTopic()
+		p.syncs = syncer.NewSyncWriter(on, topic, time.Now, f.deps.Log)
 	}
 	p.ledger = newLedger(s, f.target, f.targetBudget, f.deps.Log)
 	deps := replicate.Deps{
@@ -125,6 +122,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: s.Data.Reset(), Missing: plan.Choice(s.Positions.Missing),
 		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken, ExactlyOnce: s.Data.ExactlyOnce,
+		Syncs: f.anchors(), JavaTasks: s.Positions.JavaTasks,
 	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
 	owner := func() bool { return p.keeper.Owns(jobLane) }
@@ -136,6 +134,26 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	f.addInternalTopics(p)
 	f.addPromotion(p)
 	return p
+}
+
+// syncsTopic is where the flow's offset syncs lie.
+func (f *Flow) syncsTopic() (side, string) {
+	if f.spec.OffsetSyncs.OnSource {
+		return f.source, f.spec.Policy.OffsetSyncsTopic(f.spec.ID.Target)
+	}
+	return f.target, f.spec.Policy.OffsetSyncsTopic(f.spec.ID.Source)
+}
+
+// anchors reads the offset syncs that tell where MirrorMaker's copies stood; nil
+// where the flow has none.
+func (f *Flow) anchors() func(context.Context) (func(kafka.TopicPartition) []mirror.OffsetSync, error) {
+	if !f.spec.OffsetSyncs.Enabled {
+		return nil
+	}
+	on, topic := f.syncsTopic()
+	return func(ctx context.Context) (func(kafka.TopicPartition) []mirror.OffsetSync, error) {
+		return syncer.NewestSyncs(ctx, on, topic)
+	}
 }
 
 // codec is the codec by Kafka's name, nil for none asked for.

@@ -86,6 +86,8 @@ type PositionSpec struct {
 	ParkOvertaken bool
 	// ParkForeign parks a partition that others write to; otherwise that is only said.
 	ParkForeign bool
+	// JavaTasks is how many tasks MirrorMaker ran of this file at most.
+	JavaTasks int32
 }
 
 // DataSpec says how records are read and written.

@@ -115,6 +115,7 @@ type GroupDescription struct {
 	State        GroupState
 	ProtocolType string
 	Members      int
+	Clients      []string // the members, as "client id at host"
 	Err          error
 }
 
