@@ -47,6 +47,11 @@ standard error: text with a progress line on a terminal, JSON lines elsewhere.
 			return runRun(cmd, g, o)
 		},
 	}
+	runFlags(cmd, &o)
+	return cmd
+}
+
+func runFlags(cmd *cobra.Command, o *runOptions) {
 	f := cmd.Flags()
 	clustersFlag(cmd, &o.Clusters)
 	strictFlag(cmd, &o.Strict)
@@ -54,7 +59,6 @@ standard error: text with a progress line on a terminal, JSON lines elsewhere.
 	f.BoolVar(&o.PProf, "pprof", false, "also serve /debug/pprof/ there")
 	f.DurationVar(&o.StopWithin, "stop-within", stopWithin, "how long a stop may take")
 	logLevelFlag(cmd, &o.LogLevel)
-	return cmd
 }
 
 func clustersFlag(cmd *cobra.Command, to *[]string) {

@@ -44,6 +44,9 @@ func (s *scanner) findBehindJava(ctx context.Context, p placed, syncs []mirror.O
 			}
 		}
 	}
+	if p.in.Stored == nil && p.in.Synced {
+		return found{}, errors.New("no position is stored, and no offset sync of MirrorMaker's has its record on both sides; set heliograph.missing.position to one of scan, end, start")
+	}
 	s.times = false
 	return s.scan(ctx, p.in, p.p, nil, to)
 }

@@ -44,6 +44,8 @@ type Options struct {
 	// newest first. It is asked where a position is Java MirrorMaker's; nil where
 	// there are none.
 	Syncs func(ctx context.Context) (func(kafka.TopicPartition) []mirror.OffsetSync, error)
+	// Settle finds every partition's place and writes it down, and copies nothing.
+	Settle bool
 	// JavaTasks is how many tasks MirrorMaker has run at most (tasks.max).
 	JavaTasks int32
 }
@@ -210,6 +212,17 @@ func (k *Keeper) Owns(lane int32) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lanes[lane] != nil
+}
+
+// Replicas is how many partitions are to be copied.
+func (k *Keeper) Replicas() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, of := range k.replicas {
+		n += len(of)
+	}
+	return n
 }
 
 // Fence is the weakest rung in use, empty while no lane has partitions.

@@ -341,7 +341,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			o.postpone(ctx, r, err)
 			continue
 		}
-		in := o.input(r, sources[r.Source], targets[r.Source])
+		in := o.input(ctx, r, sources[r.Source], targets[r.Source])
 		p := plan.Place(in)
 		if p.Kind == plan.PlaceScan {
 			scans = append(scans, placed{r, in, p}) // what is lost is known after it
@@ -362,7 +362,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			ready = append(ready, replicate.TrackSpec{Replica: r.Replica, Next: p.Source, Write: p.Target, Known: in.Stored != nil, Runs: o.runMap(r)})
 		}
 	}
-	o.lane.Start(ready)
+	o.begin(ready)
 	if len(scans) == 0 {
 		return nil
 	}
@@ -404,7 +404,7 @@ func (o *ownedLane) postpone(ctx context.Context, r Replica, err error) {
 	time.AfterFunc(takeoverPause, o.signal)
 }
 
-func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLog) plan.PlaceInput {
+func (o *ownedLane) input(ctx context.Context, r Replica, source plan.SourceLog, target plan.TargetLog) plan.PlaceInput {
 	k := o.keeper
 	in := plan.PlaceInput{
 		Source: r.Source, Target: r.Target,
@@ -415,6 +415,8 @@ func (o *ownedLane) input(r Replica, source plan.SourceLog, target plan.TargetLo
 	}
 	if s, ok := o.stored[r.Source]; ok {
 		in.Stored = &s.Stored
+	} else if target.End > 0 && len(o.chunks[r.Source]) == 0 {
+		in.Synced = len(k.syncsOf(ctx, r.Source)) > 0
 	}
 	return in
 }
@@ -519,8 +521,23 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	if !o.enterGap(ctx, s, f.gone) {
 		return 0
 	}
-	o.lane.Start([]replicate.TrackSpec{spec})
+	o.begin([]replicate.TrackSpec{spec})
 	return f.ours
+}
+
+// Held is the reason of tracks that only write down where they stand.
+const Held = "its place is found; nothing is copied"
+
+// begin starts tracks whose places are found, or only has their places written down.
+func (o *ownedLane) begin(specs []replicate.TrackSpec) {
+	if !o.keeper.opts.Settle {
+		o.lane.Start(specs)
+		return
+	}
+	for _, s := range specs {
+		s.Moved = s.Known
+		o.lane.Park(s, Held)
+	}
 }
 
 // find finds a partition's place by the rules of its position.

@@ -292,6 +292,22 @@ var takeovers = []takeover{
 		}, copied: 2, target: "a a a b",
 	},
 	{
+		name: "MirrorMaker died before its first position, and its offset syncs tell",
+		find: func(r *rig) {
+			r.fill(records(0, "a", "a", "a", "b"))
+			r.target.write(copies, before, records(0, "a", "a")...)
+			r.sync(0, 0)
+		}, copied: 2, target: "a a a b",
+	},
+	{
+		name: "no position, and an offset sync of something else",
+		find: func(r *rig) {
+			r.fill(records(0, "a", "b", "c"))
+			r.target.write(copies, before, records(0, "x", "y")...)
+			r.sync(0, 0)
+		}, parked: "set heliograph.missing.position to one of scan, end, start", target: "x y",
+	},
+	{
 		name: "MirrorMaker stopped in order, and a record like the last one came since",
 		find: func(r *rig) {
 			r.fill(records(0, "b", "a", "a"))

@@ -17,7 +17,7 @@ const settingsAge = time.Minute
 func (f *Flow) addTopics(p *parts) {
 	s := f.spec
 	p.topics = syncer.NewTopicSync(f.source, f.target, syncer.TopicOptions{
-		Desired: s.Desired(), SettingsAge: settingsAge, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
+		Desired: s.Desired(), SettingsAge: settingsAge, LookOnly: s.settle, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
 		Publish: func(list []syncer.Replica) { publish(p, list) },
 		Created: func(topic string, configs map[string]string) {
 			if p.configs != nil {

@@ -122,7 +122,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: s.Data.Reset(), Missing: plan.Choice(s.Positions.Missing),
 		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken, ExactlyOnce: s.Data.ExactlyOnce,
-		Syncs: f.anchors(), JavaTasks: s.Positions.JavaTasks,
+		Settle: s.settle, Syncs: f.anchors(), JavaTasks: s.Positions.JavaTasks,
 	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
 	owner := func() bool { return p.keeper.Owns(jobLane) }

@@ -32,6 +32,8 @@ type Spec struct {
 
 	// BytesPerSecond caps this flow; zero is no cap.
 	BytesPerSecond int64
+	// settle is set by [Flow.Settle].
+	settle bool
 }
 
 // TopicSpec says how remote topics are found, made and kept in step.

@@ -74,6 +74,9 @@ type PlaceInput struct {
 	TargetLog                    TargetLog
 
 	Stored *Stored // nil: searched in all lanes and found nowhere
+	// Synced says that offset syncs tell of the partition, and that the offset map
+	// does not: MirrorMaker has copied it and was killed before its first position.
+	Synced bool
 	Reset  Reset
 	// Born says that the partition came to be while the flow ran: it is read
 	// from its start whatever Reset says.
@@ -188,12 +191,21 @@ func (in PlaceInput) withoutPosition(why string) Placement {
 	if in.TargetLog.End == 0 {
 		return in.fresh(why + " and the target is empty")
 	}
-	if in.Missing == "" || in.Missing == ChoicePark {
+	if in.asks() && in.Synced {
+		return Placement{
+			Kind: PlaceScan, Source: in.SourceLog.Start, Target: in.TargetLog.Start,
+			Reason: why + ", and MirrorMaker's offset syncs tell how far it has copied",
+		}
+	}
+	if in.asks() {
 		return park(fmt.Sprintf("%s and target partition %s is not empty: it ends at offset %d", why, in.Target, in.TargetLog.End),
 			ChoiceScan, ChoiceEnd, ChoiceStart)
 	}
 	return in.chosen(in.Missing, why+", so as configured")
 }
+
+// asks reports whether a missing position is for a person to decide.
+func (in PlaceInput) asks() bool { return in.Missing == "" || in.Missing == ChoicePark }
 
 func (in PlaceInput) fresh(why string) Placement {
 	switch {

@@ -75,6 +75,8 @@ type TopicOptions struct {
 	// SettingsAge is how old the settings of a target topic may be before they
 	// are asked for again, unless [TopicSync.Observe] brings them.
 	SettingsAge time.Duration
+	// LookOnly makes and grows nothing.
+	LookOnly bool
 	// SourceBudget and TargetBudget bound the requests; nil does not.
 	SourceBudget, TargetBudget *Budget
 	// Publish gets the whole list whenever it changes, and once at first. It is
@@ -192,7 +194,12 @@ func (s *TopicSync) RunOnce(ctx context.Context, now time.Time) error {
 	}
 	matched := plan.Match(plan.Observed{Source: source, Target: target}, s.o.Desired)
 	s.announce(ctx, matched)
-	parked, changed, applyErr := s.apply(ctx, now, &matched, target)
+	var parked map[string]plan.Park
+	var changed map[string]int32
+	var applyErr error
+	if !s.o.LookOnly {
+		parked, changed, applyErr = s.apply(ctx, now, &matched, target)
+	}
 	if len(changed) > 0 {
 		if target, err = s.settled(ctx, changed); err != nil {
 			return located("list topics", s.o.Desired.Flow.Target, err)
