@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,7 @@ type trial struct {
 	alias, to      string // of the source and the target
 	file           string
 	identity       bool
+	committed      bool // the target is read as read_committed readers see it
 }
 
 const identityPolicy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -80,6 +82,19 @@ func newTrial(tb testing.TB, source, target *kafkatest.Cluster, lines ...string)
 	return tr
 }
 
+// append adds lines to the trial's file.
+func (tr *trial) append(lines ...string) {
+	tr.tb.Helper()
+	f, err := os.OpenFile(tr.file, os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		tr.tb.Fatal(err)
+	}
+}
+
 // start runs the program from the trial's file.
 func (tr *trial) start() *heliograph { tr.tb.Helper(); return start(tr.tb, tr.file) }
 
@@ -103,7 +118,7 @@ func (tr *trial) positions() string { return "mm2-offsets." + tr.alias + ".inter
 // equal waits until the target holds the load's records, each once and in order.
 func (tr *trial) equal(l *load) {
 	tr.tb.Helper()
-	t := &tally{cluster: tr.target, topic: tr.remote(l.topic), sent: l.counts()}
+	t := &tally{cluster: tr.target, topic: tr.remote(l.topic), sent: l.counts(), committed: tr.committed}
 	await(tr.tb, "the target has what was sent", func() string { return t.read(tr.tb) })
 	tr.tb.Logf("%s: %d records over %d partitions, lost 0, doubled 0", t.topic, t.total(), len(t.sent))
 }
@@ -203,6 +218,8 @@ type tally struct {
 	sent    []int64 // what there should be, by partition
 	next    []int64 // the number expected next, by partition
 	offset  []int64 // where to read on
+	// committed passes over what was aborted.
+	committed bool
 }
 
 func (t *tally) total() int64 {
@@ -259,12 +276,16 @@ func (t *tally) readAll(ctx context.Context) error {
 	}
 	// Control records are kept: only by them does a reader learn that it has
 	// reached an end behind which only a marker lies.
-	cl, err := t.cluster.Open(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.topic: from}), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond))
+	cl, err := t.cluster.Open(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.topic: from}), kgo.KeepControlRecords(), kgo.FetchMaxWait(200*time.Millisecond), kgo.FetchIsolationLevel(t.isolation()))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, t.topic)
+	list := kadm.NewClient(cl).ListEndOffsets
+	if t.committed {
+		list = kadm.NewClient(cl).ListCommittedOffsets
+	}
+	ends, err := list(ctx, t.topic)
 	if err == nil {
 		err = ends.Error()
 	}
@@ -289,6 +310,13 @@ func (t *tally) readAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (t *tally) isolation() kgo.IsolationLevel {
+	if t.committed {
+		return kgo.ReadCommitted()
+	}
+	return kgo.ReadUncommitted()
 }
 
 func (t *tally) reached(ends kadm.ListedOffsets) bool {

@@ -1,0 +1,172 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"heliograph/internal/kafkatest"
+)
+
+// migrations are the ways there and back that every run takes; HELIOGRAPH_LONG
+// takes all.
+var migrations = []struct {
+	name     string
+	version  string // of Java MirrorMaker
+	once     bool   // exactly-once
+	kill     bool   // both are killed rather than stopped
+	flush    string // offset.flush.interval.ms; MirrorMaker's own is a minute
+	always   bool
+	identity bool
+}{
+	{name: "3.9.2-default-killed", version: kafkatest.ReleaseSource, kill: true, flush: "60000", always: true},
+	{name: "4.3.1-default-stopped", version: kafkatest.ReleaseTarget, flush: "60000", identity: true, always: true},
+	{name: "4.3.1-exactly-once-killed", version: kafkatest.ReleaseTarget, once: true, kill: true, flush: "60000", always: true},
+	{name: "3.9.2-exactly-once-stopped", version: kafkatest.ReleaseSource, once: true, flush: "60000"},
+	{name: "4.3.1-default-killed-with-positions", version: kafkatest.ReleaseTarget, kill: true, flush: "3000"},
+	{name: "3.9.2-exactly-once-killed", version: kafkatest.ReleaseSource, once: true, kill: true, flush: "60000"},
+}
+
+// From Java MirrorMaker to heliograph and back, under load: not one record twice,
+// not one missing, groups go on, no name changes. While the one is alive the
+// other refuses.
+func TestMigration(t *testing.T) {
+	for _, m := range migrations {
+		if !m.always && !long() {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := kafkatest.Pair(t)
+			lines := []string{"replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+				"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.checkpoints.interval.seconds = 1", "refresh.groups.interval.seconds = 1",
+			}
+			if m.identity {
+				lines = append(lines, identityPolicy)
+			}
+			tr := newTrial(t, a, b, lines...)
+			more := []string{"groups = " + tr.alias + "-.*", tr.to + ".offset.flush.interval.ms = " + m.flush}
+			if m.once {
+				more = append(more, tr.to+".exactly.once.source.support = enabled", tr.alias+".consumer.isolation.level = read_committed")
+			}
+			tr.append(more...)
+			tr.committed = m.once
+			end := func(p *kafkatest.Process) {
+				t.Helper()
+				how := (*kafkatest.Process).Stop
+				if m.kill {
+					how = (*kafkatest.Process).Kill
+				}
+				if err := how(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			topic := tr.topic("orders")
+			a.CreateTopic(t, topic, 4, nil)
+			l := startLoad(t, a, topic, 4, 2000, 0)
+
+			java := tr.java(m.version)
+			tr.arrived(l, 2000)
+			refused := tr.verb(t, 3, "takeover", tr.file, "--wait", "1s")
+			if !strings.Contains(refused, "Java MirrorMaker is alive in group "+tr.alias+"-mm2") {
+				t.Errorf("takeover beside MirrorMaker says %q", refused)
+			}
+			tr.moves(l)
+			end(java)
+
+			h := launch(t, binary(t), "takeover", tr.file, "--admin-address", "127.0.0.1:0")
+			h.awaitLog("flow starts")
+			at := make([]int64, len(l.sent))
+			for p := range at {
+				at[p] = l.sent[p].Load()
+			}
+			tr.moves(l)
+			tr.followed(l, tr.alias+"-group", at)
+			end(h.Process)
+			if m.kill {
+				tr.verb(t, 0, "handback", tr.file)
+			}
+
+			java = tr.java(m.version)
+			tr.moves(l)
+			tr.equal(l)
+			end(java)
+		})
+	}
+}
+
+// java starts Java MirrorMaker with the trial's file.
+func (tr *trial) java(version string) *kafkatest.Process {
+	tr.tb.Helper()
+	dir := tr.tb.TempDir()
+	p, err := kafkatest.MirrorMaker(tr.tb.Context(), kafkatest.MirrorMakerOptions{Version: version, File: tr.file, Dir: dir})
+	if err != nil {
+		tr.tb.Fatal(err)
+	}
+	tr.tb.Cleanup(func() {
+		if tr.tb.Failed() {
+			tr.tb.Log(p.Tail(60))
+		}
+		if err := p.Kill(); err != nil {
+			tr.tb.Error(err)
+		}
+	})
+	return p
+}
+
+// verb runs a verb to its end, expects its code, and returns all it said.
+func (tr *trial) verb(tb testing.TB, code int, args ...string) string {
+	tb.Helper()
+	cmd := exec.CommandContext(within(tb, patience), binary(tb), args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		tb.Fatalf("%v: %v, want code %d\n%s", args, err, code, out)
+	}
+	return string(out)
+}
+
+// followed commits a group on the source at records that were copied lately, and
+// waits until the target's group stands at the very same records. Of its record a
+// load's number is its offset on the source.
+func (tr *trial) followed(l *load, group string, at []int64) {
+	tr.tb.Helper()
+	tr.source.CommitGroup(tr.tb, group, l.topic, at...)
+	remote := tr.remote(l.topic)
+	await(tr.tb, "group "+group+" stands on the target at the same records", func() string {
+		offsets := groupOffsets(tr.tb, tr.target, group, remote)
+		for p, want := range at {
+			there, ok := offsets[int32(p)]
+			if !ok {
+				return fmt.Sprintf("partition %d has no offset", p)
+			}
+			if got := tr.numberAt(remote, int32(p), there); got != want {
+				return fmt.Sprintf("partition %d stands at record %d, want %d", p, got, want)
+			}
+		}
+		return ""
+	})
+}
+
+// numberAt is the number of the record that a reader meets first at an offset.
+func (tr *trial) numberAt(topic string, partition int32, offset int64) int64 {
+	tr.tb.Helper()
+	cl, err := tr.target.Open(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().At(offset)}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	if err != nil {
+		tr.tb.Fatal(err)
+	}
+	defer cl.Close()
+	ctx := within(tr.tb, patience)
+	for ctx.Err() == nil {
+		for _, r := range cl.PollFetches(ctx).Records() {
+			return number(r.Value)
+		}
+	}
+	tr.tb.Fatalf("%s-%d: no record at offset %d", topic, partition, offset)
+	return -1
+}
