@@ -57,6 +57,7 @@ const (
 	Honoured Effect = iota
 	NoEffect        // accepted, and said to do nothing
 	Refused         // the file is refused, unless the value is one that changes nothing
+	Unread          // not of the catalogue's rows: it stands where nothing reads it
 )
 
 // Key is one row of the catalogue.

@@ -10,8 +10,10 @@ import (
 )
 
 // check looks at the deployment as a whole: what its keys mean together.
-func (b *builder) check(file string, d *Deployment) {
-	b.anyFlow(file, d)
+func (b *builder) check(src Source, d *Deployment) {
+	if !src.parts {
+		b.anyFlow(src.Name, d)
+	}
 	if val, ok := b.raw["enabled"]; ok && isTrue(val) {
 		b.warnf(val.Origin, "write S->T.enabled = true for the flows that are meant", "at the top level it enables every pair of clusters that writes heartbeats")
 	}

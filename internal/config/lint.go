@@ -19,6 +19,7 @@ type linter struct {
 	aliases []mirror.ClusterAlias
 	flows   []mirror.FlowID // enabled ones, for hints; all pairs where none is
 	strict  bool
+	effects map[string]Effect // what became of the keys that say nothing, for [Review]
 }
 
 // place is where a key stands, taken apart.
@@ -67,8 +68,15 @@ func (l *linter) place(key string) place {
 	return best
 }
 
-// doubtful is a warning, or an error in strict mode.
+// idle speaks of a key that is accepted and does nothing.
+func (l *linter) idle(at Origin, why string) {
+	l.effects[at.Key] = NoEffect
+	l.infof(at, "", "accepted, has no effect: %s", why)
+}
+
+// doubtful speaks of a key that nothing reads: a warning, or an error in strict mode.
 func (l *linter) doubtful(at Origin, hint, format string, args ...any) {
+	l.effects[at.Key] = Unread
 	severity := Warning
 	if l.strict {
 		severity = Error
@@ -102,7 +110,7 @@ func (l *linter) known(k *Key, p place, val value) {
 	}
 	switch k.Effect {
 	case NoEffect:
-		l.infof(val.Origin, "", "accepted, has no effect: %s", k.Why)
+		l.idle(val.Origin, k.Why)
 	case Refused:
 		l.refused(k, val)
 	case Honoured:
@@ -118,11 +126,11 @@ func (l *linter) refused(k *Key, val value) {
 	switch {
 	case k.Name == "source.cluster.alias" || k.Name == "target.cluster.alias":
 		return // judged per flow, where the alias it must equal is known
-	case text == "" && k.Type != TypeClass:
-		return
-	case len(k.Values) > 0: // readable has checked the value
+	case text == "" && k.Type != TypeClass, len(k.Values) > 0: // readable has checked the value
+		l.effects[val.Origin.Key] = NoEffect
 		return
 	}
+	l.effects[val.Origin.Key] = Refused
 	l.errorf(val.Origin, "remove it", "%s cannot be honoured: %s", val.shown(false), k.Why)
 }
 
@@ -135,6 +143,7 @@ func (l *linter) superseded(p place, val value) {
 	name += ".exclude"
 	for _, key := range []string{p.prefix() + name, name} {
 		if other, ok := l.raw[key]; ok {
+			l.effects[val.Origin.Key] = Unread
 			l.warnf(val.Origin, "remove it", "ignored: %s on line %d has replaced it", key, other.Origin.Line)
 			return
 		}

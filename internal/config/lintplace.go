@@ -67,6 +67,7 @@ func (l *linter) clientKey(role Roles, name string, val value) bool {
 		if meant != "" {
 			hint = "did you mean " + strings.TrimSuffix(val.Origin.Key, name) + meant + "?"
 		}
+		l.effects[val.Origin.Key] = NoEffect
 		l.infof(val.Origin, hint, "not a client setting that is known here; it has no effect")
 		return false
 	case k.Roles&role == 0:
@@ -75,9 +76,10 @@ func (l *linter) clientKey(role Roles, name string, val value) bool {
 	case !l.readable(k.Type, k.Values, name, val):
 		return false
 	case k.Effect == NoEffect:
-		l.infof(val.Origin, "", "accepted, has no effect: %s", k.Why)
+		l.idle(val.Origin, k.Why)
 		return false
 	case k.Effect == Refused:
+		l.effects[val.Origin.Key] = Refused
 		l.errorf(val.Origin, "remove it", "cannot be honoured: %s", k.Why)
 		return false
 	}
@@ -156,6 +158,7 @@ func either(s []string) string {
 func (l *linter) misplaced(k *Key, p place, val value) {
 	name := p.name
 	if name == "exactly.once.source.support" && p.scope != ScopeCluster {
+		l.effects[val.Origin.Key] = Unread
 		l.warnf(val.Origin, "use "+either(l.forTargets(name)), "exactly-once is NOT on as written: the key is read only with the target's alias before it")
 		return
 	}

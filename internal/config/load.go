@@ -24,30 +24,35 @@ const (
 // MirrorMaker's properties.
 func Load(src Source) *Deployment {
 	var r report
+	if foreign := recognise(src.Bytes); foreign != "" {
+		r.errorf(Origin{File: src.Name, Line: 1}, "convert it: heliograph import "+src.Name+" --to heliograph.yaml", "this is %s", foreign)
+		return &Deployment{Clusters: map[mirror.ClusterAlias]Cluster{}, Problems: r.problems}
+	}
+	entries := parse(src, &r)
+	return r.load(src, entries, isYAML(src.Name))
+}
+
+// load resolves entries. The report already holds what was said while they were read.
+func (r *report) load(src Source, entries []Entry, strict bool) *Deployment {
 	d := &Deployment{Clusters: map[mirror.ClusterAlias]Cluster{}}
 	defer func() {
 		r.problems.sort()
 		d.Problems = r.problems
 	}()
-	if foreign := recognise(src.Bytes); foreign != "" {
-		r.errorf(Origin{File: src.Name, Line: 1}, "write an mm2.properties or heliograph's own YAML form; heliograph import, which will convert such files, is not there yet", "this is %s", foreign)
-		return d
-	}
-	entries := parse(src, &r)
-	raw := collect(entries, &r)
+	raw := collect(entries, r)
 	if r.problems.HasErrors() && len(raw) == 0 {
 		return d
 	}
-	providers := newProviders(src, raw, &r)
+	providers := newProviders(src, raw, r)
 	for _, key := range raw.ordered() {
-		raw[key] = providers.resolve(raw[key], &r)
+		raw[key] = providers.resolve(raw[key], r)
 	}
 	keys := newCatalogue()
-	d.Aliases = aliases(src.Name, raw, &r)
-	b := &builder{report: &r, resolver: resolver{raw: raw, keys: keys}, aliases: d.Aliases, compiled: map[string]mirror.Patterns{}}
+	d.Aliases = aliases(src, raw, r)
+	b := &builder{report: r, resolver: resolver{raw: raw, keys: keys}, aliases: d.Aliases, compiled: map[string]mirror.Patterns{}}
 	pairs := b.pairs(d.Aliases)
-	l := &linter{report: &r, keys: keys, raw: raw, aliases: d.Aliases, flows: flowsForHints(pairs, d.Aliases), strict: src.Strict}
-	if strict, ok := raw["heliograph.strict"].boolean(); ok && strict || isYAML(src.Name) {
+	l := &linter{report: r, keys: keys, raw: raw, aliases: d.Aliases, flows: flowsForHints(pairs, d.Aliases), strict: src.Strict || strict, effects: map[string]Effect{}}
+	if strict, ok := raw["heliograph.strict"].boolean(); ok && strict {
 		l.strict = true
 	}
 	l.findPlaceholders()
@@ -55,6 +60,9 @@ func Load(src Source) *Deployment {
 		return d
 	}
 	l.run()
+	if src.uses != nil {
+		*src.uses = l.uses(entries)
+	}
 	d.Process = process(raw, l.strict)
 	for _, alias := range d.Aliases {
 		d.Clusters[alias] = b.clusterModel(alias, src.Name)
@@ -63,7 +71,7 @@ func Load(src Source) *Deployment {
 		d.Flows = append(d.Flows, b.flow(p))
 	}
 	b.checkAliases(raw["clusters"], d.Flows)
-	b.check(src.Name, d)
+	b.check(src, d)
 	return d
 }
 
@@ -97,13 +105,13 @@ func collect(entries []Entry, r *report) view {
 				r.warnf(old.Origin, "remove one", "written again on line %d with another value, which wins", e.Origin.Line)
 			}
 		}
-		raw[e.Key] = value{Raw: e.Value, Text: e.Value, Items: e.Items, Origin: e.Origin, Lost: e.Lost}
+		raw[e.Key] = value{Raw: e.Value, Text: e.Value, Items: e.Items, Origin: e.Origin, Lost: e.Lost, Literal: e.literal, Referenced: e.literal}
 	}
 	return raw
 }
 
 // aliases reads clusters.
-func aliases(file string, raw view, r *report) []mirror.ClusterAlias {
+func aliases(src Source, raw view, r *report) []mirror.ClusterAlias {
 	val, ok := raw["clusters"]
 	if !ok {
 		if class, ok := raw["connector.class"]; ok {
@@ -111,7 +119,7 @@ func aliases(file string, raw view, r *report) []mirror.ClusterAlias {
 				"clusters is missing: this is the configuration of one Connect connector (%s), not an mm2.properties file", simpleName(trim(class.Text)))
 			return nil
 		}
-		r.errorf(Origin{File: file, Key: "clusters"}, "write clusters = A, B", "clusters is missing")
+		r.errorf(Origin{File: src.Name, Key: "clusters"}, "write clusters = A, B", "clusters is missing")
 		return nil
 	}
 	var out []mirror.ClusterAlias
@@ -128,7 +136,7 @@ func aliases(file string, raw view, r *report) []mirror.ClusterAlias {
 			out = append(out, alias)
 		}
 	}
-	if len(out) < 2 {
+	if len(out) < 2 && !src.parts {
 		r.errorf(val.Origin, "separate aliases by commas", "at least two clusters are needed, and %d is named", len(out))
 	}
 	return out
@@ -181,6 +189,14 @@ func (b *builder) clusterModel(alias mirror.ClusterAlias, file string) Cluster {
 	b.unusedSecurity(alias, c.Protocol)
 	if val, ok := b.raw[string(alias)+".heliograph.rate.bytes.per.second"]; ok {
 		c.BytesPerSecond = rate(val)
+	}
+	c.properties = map[string]string{}
+	for key, val := range b.raw {
+		if name, ok := strings.CutPrefix(key, string(alias)+"."); ok {
+			c.properties[name] = val.Text
+		} else if _, own := b.raw[string(alias)+"."+key]; isConnectionKey(key) && !own {
+			c.properties[key] = val.Text
+		}
 	}
 	return c
 }

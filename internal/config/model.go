@@ -52,7 +52,13 @@ type Cluster struct {
 	Connection
 	BytesPerSecond int64 // cap of all flows from or into it; zero: none
 	Origin         Origin
+
+	properties map[string]string
 }
+
+// Properties are the cluster's keys without its alias, with references replaced: what a
+// [Resource] needs to mean the same cluster. They hold secrets.
+func (c Cluster) Properties() map[string]string { return c.properties }
 
 // Flow is one ordered pair of clusters, resolved and with every default applied.
 type Flow struct {

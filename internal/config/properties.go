@@ -37,6 +37,8 @@ type Entry struct {
 	// Lost are the escapes that lost their backslash in reading: "\d" of a
 	// regular expression written with one backslash.
 	Lost []string
+
+	literal bool // its references are its text
 }
 
 // ParseProperties reads text in the grammar of java.util.Properties, with the

@@ -21,6 +21,12 @@ type Source struct {
 
 	// Strict refuses what is otherwise warned of: unknown and misplaced keys.
 	Strict bool
+	// KeepReferences leaves references as they are, undeclared providers apart, for who reads a
+	// file where its secrets are not. Nothing may be run from what comes of it.
+	KeepReferences bool
+
+	uses  *[]Use // filled for [Review]
+	parts bool   // the entries are resources: a cluster may stand alone, and nothing need run
 }
 
 // reference is Kafka's pattern of a provider expression: ${provider:path:key}
@@ -111,7 +117,7 @@ func newProviders(src Source, raw view, r *report) *providers {
 // resolve replaces every reference in the value; what cannot be replaced is an
 // error by key. The value's own text is never part of a message.
 func (ps *providers) resolve(v value, r *report) value {
-	if !hasReference(v.Raw) {
+	if v.Literal || !hasReference(v.Raw) {
 		return v
 	}
 	v.Text = ps.expand(v.Raw, v.Origin, r)
@@ -133,6 +139,9 @@ func (ps *providers) expand(s string, at Origin, r *report) string {
 			r.errorf(at, err.hint, "%s: %s", expr, err.message)
 			return expr
 		}
+		if ps.source.KeepReferences {
+			return expr
+		}
 		return text
 	})
 }
@@ -151,10 +160,12 @@ func (ps *providers) lookup(name, dir, key string) (string, *lookupError) {
 			hint:    "declare it in config.providers, or use one that is declared" + oneOf(ps.names()),
 		}
 	}
-	switch p.kind {
-	case providerEnv:
+	switch {
+	case ps.source.KeepReferences:
+		return "", nil
+	case p.kind == providerEnv:
 		return ps.env(p, dir, key)
-	case providerDirectory:
+	case p.kind == providerDirectory:
 		return ps.directory(p, dir, key)
 	default:
 		return ps.file(p, dir, key)

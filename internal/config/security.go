@@ -41,6 +41,9 @@ var hostPort = regexp.MustCompile(`^(?:[A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[0-9A
 
 // bootstrap reads a list of brokers; one bad entry refuses the whole list.
 func (b *builder) bootstrap(val value) []string {
+	if val.Referenced && hasReference(val.Text) {
+		return nil // without a value; said where it was looked up
+	}
 	var servers []string
 	items := val.list()
 	for i, item := range items {

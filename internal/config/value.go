@@ -19,6 +19,7 @@ type value struct {
 	Items      []string // a real list (YAML only)
 	Origin     Origin
 	Lost       []string // escapes that lost their backslash in reading
+	Literal    bool     // references in it are not replaced
 	Referenced bool     // holds a provider expression; Text is treated as a secret
 }
 

@@ -78,6 +78,7 @@ func TestBothFormsGiveEqualDeployments(t *testing.T) {
 	wantProblems(t, native.Problems, Info, nil)
 	properties.Process.Strict = native.Process.Strict // the native form is always strict
 	options := cmp.Options{
+		cmp.AllowUnexported(Cluster{}),
 		cmpopts.IgnoreTypes(Origin{}, Problems{}), cmpopts.IgnoreUnexported(Flow{}), cmpopts.EquateEmpty(),
 		cmp.Comparer(func(a, b Secret) bool { return a == b }),
 		cmp.Comparer(func(a, b mirror.Patterns) bool { return a.String() == b.String() }),

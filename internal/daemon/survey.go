@@ -9,7 +9,6 @@ import (
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
-	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 )
@@ -104,23 +103,7 @@ func (v *visitor) ask(ctx context.Context, alias mirror.ClusterAlias, c *cluster
 	if _, ok := v.answers[alias]; ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	s := ClusterSurvey{Alias: alias}
-	f, err := c.Features(ctx)
-	if err != nil {
-		s.Error = err.Error()
-		v.answers[alias] = s
-		return
-	}
-	s.features = f
-	s.ID, s.Version, s.Brokers = f.ClusterID, f.Version, f.Brokers
-	s.IncrementalAlterConfigs = f.IncrementalAlterConfigs
-	s.Fence = string(coord.FenceLease)
-	if f.Transactions {
-		s.Fence = string(coord.FenceMarker)
-	}
-	v.answers[alias] = s
+	v.answers[alias] = askCluster(ctx, alias, c)
 }
 
 // reached reports whether both clusters of a flow answered.

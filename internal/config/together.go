@@ -1,0 +1,101 @@
+package config
+
+import (
+	"slices"
+
+	"heliograph/internal/mirror"
+)
+
+// Together checks what flows that were resolved apart mean together, as far as it concerns the
+// touched ones: shared groups, and loops. The file of a problem is the flow. The flows are those
+// that are enabled; untouched ones are taken to be sound among themselves.
+func Together(flows []*Flow, touched []mirror.FlowID, clusters map[mirror.ClusterAlias]Cluster) Problems {
+	var r report
+	for _, id := range touched {
+		i := slices.IndexFunc(flows, func(f *Flow) bool { return f.ID == id })
+		if i < 0 {
+			continue
+		}
+		for _, other := range flows {
+			if other.ID != id && other.ID.Target == id.Target && other.Positions.GroupID == flows[i].Positions.GroupID {
+				r.errorf(Origin{File: id.String()}, "remove group.id from the target: each flow then has a group of its own, <source>-mm2",
+					"it would share the group %s with flow %s", other.Positions.GroupID, other.ID)
+			}
+		}
+	}
+	if len(r.problems) > 0 {
+		return r.problems
+	}
+	for _, id := range touched {
+		ring := onRings(flows, id)
+		if len(ring) == 0 {
+			continue
+		}
+		d := &Deployment{Clusters: clusters}
+		for _, f := range ring {
+			d.Flows = append(d.Flows, *f)
+			for _, alias := range []mirror.ClusterAlias{f.ID.Source, f.ID.Target} {
+				if !slices.Contains(d.Aliases, alias) {
+					d.Aliases = append(d.Aliases, alias)
+				}
+			}
+		}
+		b := builder{report: &report{}}
+		b.loops(d)
+		for _, p := range b.problems {
+			r.add(p.Severity, Origin{File: id.String(), Key: "topics"}, p.Message, p.Hint)
+		}
+		if len(r.problems) > 0 {
+			break
+		}
+	}
+	return r.problems
+}
+
+// onRings are the flows by which records of id could come back to its source; none where they
+// cannot, which is what most flows are.
+func onRings(flows []*Flow, id mirror.FlowID) []*Flow {
+	out := map[mirror.ClusterAlias][]*Flow{}
+	into := map[mirror.ClusterAlias][]*Flow{}
+	for _, f := range flows {
+		out[f.ID.Source] = append(out[f.ID.Source], f)
+		into[f.ID.Target] = append(into[f.ID.Target], f)
+	}
+	ahead := reach(id.Target, func(a mirror.ClusterAlias) []mirror.ClusterAlias {
+		var next []mirror.ClusterAlias
+		for _, f := range out[a] {
+			next = append(next, f.ID.Target)
+		}
+		return next
+	})
+	if !ahead[id.Source] {
+		return nil
+	}
+	behind := reach(id.Source, func(a mirror.ClusterAlias) []mirror.ClusterAlias {
+		var next []mirror.ClusterAlias
+		for _, f := range into[a] {
+			next = append(next, f.ID.Source)
+		}
+		return next
+	})
+	var ring []*Flow
+	for _, f := range flows {
+		if ahead[f.ID.Source] && behind[f.ID.Source] && ahead[f.ID.Target] && behind[f.ID.Target] {
+			ring = append(ring, f)
+		}
+	}
+	return ring
+}
+
+func reach(from mirror.ClusterAlias, next func(mirror.ClusterAlias) []mirror.ClusterAlias) map[mirror.ClusterAlias]bool {
+	seen := map[mirror.ClusterAlias]bool{from: true}
+	for queue := []mirror.ClusterAlias{from}; len(queue) > 0; queue = queue[1:] {
+		for _, a := range next(queue[0]) {
+			if !seen[a] {
+				seen[a] = true
+				queue = append(queue, a)
+			}
+		}
+	}
+	return seen
+}
