@@ -39,6 +39,27 @@ func (c *Client) WriteRecords(ctx context.Context, tp kafka.TopicPartition, reco
 	return out[0].Offset, nil
 }
 
+const (
+	// usualBatch keeps our batches below the default of message.max.bytes.
+	usualBatch = 1_000_012
+	largeBatch = 96 << 20
+)
+
+// batchBytes bounds the batches of a topic.
+func (c *Client) batchBytes(topic string) int32 {
+	if _, ok := c.large.Load(topic); ok {
+		return largeBatch
+	}
+	return usualBatch
+}
+
+// WriteLarge is WriteRecords for one record of any size that the topic takes.
+func (c *Client) WriteLarge(ctx context.Context, tp kafka.TopicPartition, r kafka.Record) error {
+	c.large.Store(tp.Topic, true)
+	_, err := c.WriteRecords(ctx, tp, []kafka.Record{r})
+	return err
+}
+
 // bookkeeping bounds the fetches of our own topics, which are small.
 var bookkeeping = kafka.FetchLimits{MaxWaitMillis: 500, MinBytes: 1, MaxBytes: 8 << 20}
 

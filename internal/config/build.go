@@ -181,6 +181,7 @@ func (b *builder) flow(p pair) Flow {
 	}
 	b.positions(&f, r, worker)
 	b.data(&f, r)
+	b.losses(&f, r)
 	b.clients(&f, conn, worker, r)
 	if val, ok := b.raw[p.id.String()+".heliograph.rate.bytes.per.second"]; ok {
 		f.BytesPerSecond = rate(val)
@@ -241,12 +242,6 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 		Partitions:        int32(w.integer("offset.storage.partitions", 32, 25)),
 		ReplicationFactor: w.factor("offset.storage.replication.factor", 3),
 		Commit:            Every{Interval: 5 * time.Second},
-		Missing: MissingPosition(r.choice("heliograph.missing.position", string(MissingPark),
-			string(MissingPark), string(MissingScan), string(MissingEnd), string(MissingStart))),
-		Overtaken: OvertakenRecords(r.choice("heliograph.retention.overtaken", string(OvertakenContinue),
-			string(OvertakenContinue), string(OvertakenPark))),
-		ForeignWriter: ForeignWriter(r.choice("heliograph.foreign.writer", string(foreignDefault(f.Naming)),
-			string(ForeignPark), string(ForeignNote))),
 	}
 	if val, ok := r.get("offsets.storage.topic"); ok && trim(val.Text) != "" {
 		f.Positions.Topic = trim(val.Text)
@@ -269,15 +264,6 @@ func (b *builder) positions(f *Flow, r *reader, worker view) {
 	}
 }
 
-// foreignDefault parks where topics keep their names: whoever else writes there
-// may be the promoted target's own producers.
-func foreignDefault(n Naming) ForeignWriter {
-	if n.Identity {
-		return ForeignPark
-	}
-	return ForeignNote
-}
-
 // data reads what the source consumer and the record producer say of copying.
 func (b *builder) data(f *Flow, r *reader) {
 	consumer := connectorClient(r.view, "source", "consumer")
@@ -296,11 +282,6 @@ func (b *builder) data(f *Flow, r *reader) {
 	if codec := strings.ToLower(producer.word("compression.type")); slices.Contains([]string{"none", "gzip", "snappy", "lz4", "zstd"}, codec) {
 		f.Data.Compression = Opt[string]{Value: codec, Set: true}
 	}
-	def := PoisonStop
-	if strings.EqualFold(r.word("errors.tolerance"), "all") {
-		def = PoisonSkipAndRecord
-	}
-	f.Data.Poison = Poison(r.choice("heliograph.poison", string(def), string(PoisonStop), string(PoisonSkipAndRecord)))
 }
 
 // clients builds the settings of every role, and notes the tuning that each got.

@@ -209,8 +209,8 @@ func TestCorpusSettings(t *testing.T) {
 	if f.ExactlyOnce != ExactlyOnceEnabled || flowOf(t, loadCorpus(t, "30"), "primary->secondary").ExactlyOnce != ExactlyOnceDisabled {
 		t.Errorf("31: %s", f.ExactlyOnce)
 	}
-	if f := flowOf(t, loadCorpus(t, "30"), "primary->secondary"); f.Data.Poison != PoisonSkipAndRecord {
-		t.Errorf("30: errors.tolerance=all is %s", f.Data.Poison)
+	if f := flowOf(t, loadCorpus(t, "30"), "primary->secondary"); f.Losses.Poison != PoisonSkipAndRecord {
+		t.Errorf("30: errors.tolerance=all is %s", f.Losses.Poison)
 	}
 }
 

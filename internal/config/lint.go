@@ -105,8 +105,15 @@ func (l *linter) run() {
 
 // known checks a key that stands where it is read.
 func (l *linter) known(k *Key, p place, val value) {
+	if k.Name == policiesKey+".*" {
+		l.policy(p, val)
+		return
+	}
 	if !l.readable(k.Type, k.Values, p.name, val) {
 		return
+	}
+	if k.Name == policiesKey {
+		l.policies(val)
 	}
 	switch k.Effect {
 	case NoEffect:

@@ -389,12 +389,12 @@ heliograph.foreign.writer = park
 	f := flowOf(t, d, "A->B")
 	if d.Process.MemoryBytes != 1<<30 || d.Process.BytesPerSecond != 10e6 || d.Process.MetricsAddress != "" ||
 		d.Clusters["A"].BytesPerSecond != 5000 || d.Clusters["B"].BytesPerSecond != 0 || f.BytesPerSecond != 1024 ||
-		f.Topics.HoldDeletions != 0 || f.Data.Poison != PoisonSkipAndRecord || f.Positions.Missing != MissingScan ||
-		f.Positions.Overtaken != OvertakenPark || f.Positions.ForeignWriter != ForeignPark {
+		f.Topics.HoldDeletions != 0 || f.Losses.Poison != PoisonSkipAndRecord || f.Losses.Missing != MissingScan ||
+		f.Losses.Overtaken != OvertakenPark || f.Losses.ForeignWriter != ForeignPark {
 		t.Errorf("%+v %+v %+v", d.Process, d.Clusters["A"], f)
 	}
 	quiet := load(base)
-	if f := flowOf(t, quiet, "A->B"); f.Topics.HoldDeletions.Hours() != 24 || f.Data.Poison != PoisonStop || f.Positions.Missing != MissingPark || f.BytesPerSecond != 0 || f.Positions.Overtaken != OvertakenContinue {
+	if f := flowOf(t, quiet, "A->B"); f.Topics.HoldDeletions.Hours() != 24 || f.Losses.Poison != PoisonStop || f.Losses.Missing != MissingPark || f.BytesPerSecond != 0 || f.Losses.Overtaken != OvertakenContinue {
 		t.Errorf("defaults: %+v", f)
 	}
 }
@@ -407,7 +407,7 @@ func TestForeignWritersParkWhereTopicsKeepTheirNames(t *testing.T) {
 		identity + "heliograph.foreign.writer = note\n": ForeignNote,
 		"A->B.heliograph.foreign.writer = park\n":       ForeignPark,
 	} {
-		if got := flowOf(t, load(base+text), "A->B").Positions.ForeignWriter; got != want {
+		if got := flowOf(t, load(base+text), "A->B").Losses.ForeignWriter; got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

@@ -79,6 +79,7 @@ type Flow struct {
 	Checkpoints Checkpoints
 	Positions   Positions
 	Data        Data
+	Losses      Losses
 	Clients     Clients
 
 	ExactlyOnce ExactlyOnce
@@ -175,9 +176,32 @@ type Positions struct {
 	Partitions        int32  // of a topic made by us; -1: the target's default
 	ReplicationFactor int16  // -1: the target's default
 	Commit            Every
-	Missing           MissingPosition
-	Overtaken         OvertakenRecords
-	ForeignWriter     ForeignWriter
+}
+
+// Losses says what happens where records cannot be copied, or may have been
+// already.
+type Losses struct {
+	Policy
+	// Topics are policies of some source topics. The first that names a topic
+	// stands in the flow's place.
+	Topics []TopicPolicy
+	// DeadLetters is the topic on the target that keeps poison.
+	DeadLetters string
+}
+
+// Policy is what happens to a partition in trouble.
+type Policy struct {
+	Poison        Poison
+	Missing       MissingPosition
+	Overtaken     OvertakenRecords
+	ForeignWriter ForeignWriter
+}
+
+// TopicPolicy is the policy of the source topics that match.
+type TopicPolicy struct {
+	Name   string
+	Topics mirror.Patterns
+	Policy
 }
 
 // MissingPosition is what to do where the target holds data and no position is known.
@@ -217,6 +241,7 @@ type Poison string
 const (
 	PoisonStop          Poison = "stop"            // its partition parks
 	PoisonSkipAndRecord Poison = "skip-and-record" // it is recorded, the partition goes on
+	PoisonDeadLetter    Poison = "dead-letter"     // it is kept in a topic and recorded, the partition goes on
 )
 
 // Data says how records are read and written.
@@ -232,7 +257,6 @@ type Data struct {
 	// Compression is the codec to write with: "none", "gzip", "snappy", "lz4"
 	// or "zstd". Unset keeps each batch as it is.
 	Compression Opt[string]
-	Poison      Poison
 }
 
 // ExactlyOnce is what <target>.exactly.once.source.support says.

@@ -30,16 +30,8 @@ type Options struct {
 	TargetClusterID string
 	Isolation       kafka.Isolation
 	Reset           plan.Reset
-	Missing         plan.Choice
-	// ParkOvertaken parks a partition whose records the source's retention has
-	// removed before they were read; otherwise copying goes on behind them.
-	ParkOvertaken bool
 	// ExactlyOnce delivers in transactions that carry the positions.
 	ExactlyOnce bool
-	// ParkForeign parks a partition that others have written since we stopped.
-	// It is set under identity naming, where these may be the promoted target's
-	// own producers.
-	ParkForeign bool
 	// Syncs reads the flow's offset syncs and tells those of a partition, the
 	// newest first. It is asked where a position is Java MirrorMaker's; nil where
 	// there are none.
@@ -50,11 +42,13 @@ type Options struct {
 	JavaTasks int32
 }
 
-// Replica is a partition to copy. Born says that its topic came to be while the
-// flow ran.
+// Replica is a partition to copy.
 type Replica struct {
 	replicate.Replica
+	// Born says that its topic came to be while the flow ran.
 	Born bool
+	// Missing is what to do where the target holds data and no position is known.
+	Missing plan.Choice
 }
 
 // Keeper keeps this process's lanes of one flow: it takes them over when they

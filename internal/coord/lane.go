@@ -411,7 +411,7 @@ func (o *ownedLane) input(ctx context.Context, r Replica, source plan.SourceLog,
 		SourceCluster: k.opts.SourceClusterID, TargetCluster: k.opts.TargetClusterID,
 		SourceID: r.SourceID, TargetID: r.TargetID,
 		SourceLog: source, TargetLog: target,
-		Reset: k.opts.Reset, Born: r.Born, Missing: k.opts.Missing, ParkOvertaken: k.opts.ParkOvertaken,
+		Reset: k.opts.Reset, Born: r.Born, Missing: r.Missing, ParkOvertaken: r.Policy.ParkOvertaken,
 	}
 	if s, ok := o.stored[r.Source]; ok {
 		in.Stored = &s.Stored
@@ -446,7 +446,7 @@ func (o *ownedLane) enter(ctx context.Context, r Replica, p plan.Placement) erro
 	if p.Kind == plan.PlacePark {
 		e.Action = losses.Parked
 	}
-	return o.keeper.ledger.Write(ctx, e)
+	return o.keeper.ledger.Write(ctx, e, nil)
 }
 
 // parkReason tells why a partition is parked and what would let it go on.
@@ -508,7 +508,7 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 		spec.Next, spec.Write = s.p.Source, s.p.Target
 		o.lane.Park(spec, "where the last owner stopped cannot be found: "+err.Error())
 		return 0
-	case f.foreign > 0 && k.opts.ParkForeign:
+	case f.foreign > 0 && s.Policy.ParkForeign:
 		reason := fmt.Sprintf("somebody else wrote %d records to %s behind ours: copying on would append to them", f.foreign, s.Target)
 		if err := o.enter(ctx, s.Replica, plan.Placement{Kind: plan.PlacePark, Source: f.next, Reason: reason, Lost: losses.ForeignWriter}); err != nil {
 			k.log.Warn("the loss ledger was not written", "err", err)

@@ -337,7 +337,7 @@ type memoryLedger struct {
 	err     error // why nothing can be written
 }
 
-func (l *memoryLedger) Write(_ context.Context, e losses.Entry) error {
+func (l *memoryLedger) Write(_ context.Context, e losses.Entry, _ *losses.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {

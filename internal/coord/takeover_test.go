@@ -111,7 +111,7 @@ func (r *rig) takeOver() {
 	}, replicate.Options{
 		Flow: r.opts.Flow, SourceClusterID: "a", TargetClusterID: "b", FetchMaxBytes: 1 << 20, PartitionMaxBytes: 1 << 20,
 		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 1 << 20, RequestTimeout: time.Second,
-		Connections: 1, CommitEvery: 5 * time.Second, OffsetLagMax: 100, Poison: replicate.PoisonStop,
+		Connections: 1, CommitEvery: 5 * time.Second, OffsetLagMax: 100,
 	})
 	r.keeper = NewKeeper(r.opts, r.source, r.target, r.task, r.ledger, log)
 	r.keeper.SetReplicas([]Replica{r.replica})
@@ -211,7 +211,7 @@ var takeovers = []takeover{
 	{
 		name: "others wrote, under identity naming",
 		find: func(r *rig) {
-			r.opts.ParkForeign = true
+			r.replica.Policy.ParkForeign = true
 			r.fill(numbered(0, 6))
 			r.target.write(copies, before, numbered(0, 4)...)
 			r.stand(r.lane(), positionAt(orders, 4, r.facts(4, true)))
@@ -236,7 +236,7 @@ var takeovers = []takeover{
 	{
 		name: "no position, told to scan",
 		find: func(r *rig) {
-			r.opts.Missing = plan.ChoiceScan
+			r.replica.Missing = plan.ChoiceScan
 			r.fill(numbered(0, 6))
 			r.target.write(copies, before, numbered(0, 4)...)
 		}, copied: 2, target: "0 1 2 3 4 5",
@@ -346,7 +346,7 @@ var takeovers = []takeover{
 	{
 		name: "retention overtook the position, and a person is to be asked",
 		find: func(r *rig) {
-			r.opts.ParkOvertaken = true
+			r.replica.Policy.ParkOvertaken = true
 			r.fill(numbered(5, 3))
 			r.source.logs[orders].start = 5
 			r.target.write(copies, before, numbered(0, 3)...)

@@ -310,13 +310,14 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 		out.Kind, out.Text = "unknown", "unknown: "+err.Error()
 		return out
 	}
+	policy := fo.spec.Losses.For(tp.Topic)
 	in := plan.PlaceInput{
 		Source: tp, Target: copyTP,
 		SourceCluster: fo.out.Source.ID, TargetCluster: fo.out.Target.ID,
 		SourceID: p.Source.ID, TargetID: p.Target.ID,
 		SourceLog: plan.SourceLog{Start: mirror.UpstreamOffset(logs.start[tp].Offset), End: mirror.UpstreamOffset(logs.end[tp].Offset)},
 		TargetLog: plan.TargetLog{Start: mirror.DownstreamOffset(logs.copyStart[copyTP].Offset), End: mirror.DownstreamOffset(logs.copyEnd[copyTP].Offset)},
-		Reset:     fo.spec.Data.Reset(), Missing: plan.Choice(fo.spec.Positions.Missing), ParkOvertaken: fo.spec.Positions.ParkOvertaken,
+		Reset:     fo.spec.Data.Reset(), Missing: policy.Missing, ParkOvertaken: policy.ParkOvertaken,
 	}
 	if s, ok := stored[tp]; ok {
 		in.Stored = &s

@@ -3,6 +3,8 @@ package daemon
 import (
 	"heliograph/internal/config"
 	"heliograph/internal/flow"
+	"heliograph/internal/losses"
+	"heliograph/internal/plan"
 )
 
 // adminRequestsPerSecond bounds what a flow's loops ask of one cluster, so that
@@ -49,13 +51,28 @@ func specOf(f *config.Flow) flow.Spec {
 			Partitions:        f.Positions.Partitions,
 			ReplicationFactor: f.Positions.ReplicationFactor,
 			CommitEvery:       f.Positions.Commit.Interval,
-			Missing:           string(f.Positions.Missing),
-			ParkOvertaken:     f.Positions.Overtaken == config.OvertakenPark,
-			ParkForeign:       f.Positions.ForeignWriter == config.ForeignPark,
 			JavaTasks:         f.TasksMax.Or(1),
 		},
 		Data:           dataSpec(f),
+		Losses:         lossSpec(f.Losses),
 		BytesPerSecond: f.BytesPerSecond,
+	}
+}
+
+func lossSpec(l config.Losses) flow.LossSpec {
+	out := flow.LossSpec{Policy: policyOf(l.Policy), DeadLetters: l.DeadLetters}
+	for _, t := range l.Topics {
+		out.Topics = append(out.Topics, flow.TopicPolicy{Topics: t.Topics, Policy: policyOf(t.Policy)})
+	}
+	return out
+}
+
+func policyOf(p config.Policy) flow.Policy {
+	return flow.Policy{
+		Policy: losses.Policy{
+			Poison: losses.Poison(p.Poison), ParkOvertaken: p.Overtaken == config.OvertakenPark, ParkForeign: p.ForeignWriter == config.ForeignPark,
+		},
+		Missing: plan.Choice(p.Missing),
 	}
 }
 
@@ -72,6 +89,5 @@ func dataSpec(f *config.Flow) flow.DataSpec {
 		FetchMaxWait:      d.FetchMaxWait.Or(0),
 		MaxRequestBytes:   d.MaxRequestBytes.Or(0),
 		RequestTimeout:    d.RequestTimeout.Or(0),
-		Poison:            string(d.Poison),
 	}
 }

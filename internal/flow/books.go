@@ -56,6 +56,7 @@ func (s Spec) booksOn(c mirror.ClusterAlias) []syncer.InternalTopic {
 func (s Spec) Desired() plan.Desired {
 	reserved := plan.InternalNames(s.ID, s.Policy)
 	reserved[s.Positions.Topic] = "the positions of this flow"
+	reserved[s.Losses.DeadLetters] = "the dead letters of this flow"
 	return plan.Desired{
 		Flow: s.ID, Selection: s.Selection, ReplicationFactor: s.Topics.ReplicationFactor, Reserved: reserved,
 		Configs: plan.ConfigRules{

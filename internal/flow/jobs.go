@@ -18,7 +18,7 @@ func (f *Flow) addTopics(p *parts) {
 	s := f.spec
 	p.topics = syncer.NewTopicSync(f.source, f.target, syncer.TopicOptions{
 		Desired: s.Desired(), SettingsAge: settingsAge, LookOnly: s.settle, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget,
-		Publish: func(list []syncer.Replica) { publish(p, list) },
+		Publish: func(list []syncer.Replica) { publish(p, s.Losses, list) },
 		Created: func(topic string, configs map[string]string) {
 			if p.configs != nil {
 				p.configs.Created(topic, configs)

@@ -13,12 +13,13 @@ import (
 	"heliograph/internal/syncer"
 )
 
-// ledger writes losses to the target's ledger topic, which is made with the
-// first of them.
+// ledger writes losses to the target's ledger topic, and poison to the
+// dead-letter topic. Either is made with the first of them.
 type ledger struct {
-	target side
-	topics *syncer.InternalTopics
-	log    *slog.Logger
+	target  side
+	topics  *syncer.InternalTopics
+	letters *deadLetters
+	log     *slog.Logger
 
 	mu struct {
 		sync.Mutex
@@ -30,7 +31,7 @@ type ledger struct {
 }
 
 func newLedger(spec Spec, target side, budget *syncer.Budget, log *slog.Logger) *ledger {
-	l := &ledger{target: target, log: log}
+	l := &ledger{target: target, letters: newDeadLetters(spec, target, budget, log), log: log}
 	l.topics = syncer.NewInternalTopics(spec.ID.Target, target, []syncer.InternalTopic{{
 		Name: mirror.LossesTopic, Partitions: 1, ReplicationFactor: spec.Positions.ReplicationFactor,
 		FactorKey: "offset.storage.replication.factor", Strict: true,
@@ -39,14 +40,20 @@ func newLedger(spec Spec, target side, budget *syncer.Budget, log *slog.Logger) 
 	return l
 }
 
-// Write makes the entry durable. The same loss of the same partition, met again
-// by a lane that was taken over anew, is written once.
-func (l *ledger) Write(ctx context.Context, e losses.Entry) error {
+// Write makes the letter durable, if there is one, and then the entry. The same
+// loss of the same partition, met again by a lane that was taken over anew, is
+// written once.
+func (l *ledger) Write(ctx context.Context, e losses.Entry, letter *losses.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same := fmt.Sprint(e.Source, e.Kind, e.From, e.To, e.Action, e.Reason)
 	if _, ok := l.mu.written[same]; ok {
 		return nil
+	}
+	if letter != nil {
+		if err := l.letters.write(ctx, e, *letter); err != nil {
+			return err
+		}
 	}
 	if !l.mu.made {
 		if err := l.topics.RunOnce(ctx, e.At); err != nil {
@@ -60,7 +67,7 @@ func (l *ledger) Write(ctx context.Context, e losses.Entry) error {
 	}
 	l.mu.written[same] = e.At
 	l.mu.entries++
-	if e.Action == losses.Continued {
+	if e.Action != losses.Parked {
 		l.mu.records += e.Records
 	}
 	l.log.Error("loss", "topic", e.Source.Topic, "partition", e.Source.Partition, "from", int64(e.From), "to", int64(e.To),

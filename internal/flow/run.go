@@ -11,7 +11,6 @@ import (
 	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
-	"heliograph/internal/plan"
 	"heliograph/internal/recordbatch"
 	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
@@ -113,15 +112,14 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 		Isolation: s.Data.Isolation, FetchMaxBytes: s.Data.FetchMaxBytes, PartitionMaxBytes: s.Data.PartitionMaxBytes,
 		FetchMaxWait: s.Data.FetchMaxWait, MaxRequestBytes: s.Data.MaxRequestBytes, RequestTimeout: s.Data.RequestTimeout,
 		Connections: targetConnections, CommitEvery: s.Positions.CommitEvery, OffsetLagMax: s.OffsetSyncs.LagMax,
-		Poison: replicate.Poison(s.Data.Poison), Codec: codec(s.Data.Codec),
-		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken,
+		Codec: codec(s.Data.Codec),
 	})
 	p.keeper = coord.NewKeeper(coord.Options{
 		Flow: s.ID, GroupID: s.Positions.GroupID, PositionsTopic: s.Positions.Topic, Lanes: lanes,
 		RunsTopic: mirror.OffsetRunsTopic(s.ID.Source), RunsPartitions: runs,
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
-		Isolation: s.Data.Isolation, Reset: s.Data.Reset(), Missing: plan.Choice(s.Positions.Missing),
-		ParkForeign: s.Positions.ParkForeign, ParkOvertaken: s.Positions.ParkOvertaken, ExactlyOnce: s.Data.ExactlyOnce,
+		Isolation: s.Data.Isolation, Reset: s.Data.Reset(),
+		ExactlyOnce: s.Data.ExactlyOnce,
 		Settle: s.settle, Syncs: f.anchors(), JavaTasks: s.Positions.JavaTasks,
 	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
@@ -211,17 +209,19 @@ func (f *Flow) noteGroup(err error) {
 }
 
 // publish hands the partitions to copy to the lanes.
-func publish(p *parts, list []syncer.Replica) {
+func publish(p *parts, policies LossSpec, list []syncer.Replica) {
 	replicas := make([]coord.Replica, len(list))
 	plain := make([]replicate.Replica, len(list))
 	for i, r := range list {
+		policy := policies.For(r.Source.Topic)
 		plain[i] = replicate.Replica{
+			Policy: policy.Policy,
 			Source: r.Source, SourceID: r.SourceID, Target: r.Target, TargetID: r.TargetID,
 			Demands: recordbatch.Target{
 				MaxMessageBytes: r.Settings.MaxMessageBytes, LogAppendTime: r.Settings.LogAppendTime, Compacted: r.Settings.Compacted,
 			},
 		}
-		replicas[i] = coord.Replica{Replica: plain[i], Born: r.Born}
+		replicas[i] = coord.Replica{Replica: plain[i], Born: r.Born, Missing: policy.Missing}
 	}
 	p.keeper.SetReplicas(replicas)
 	p.task.Update(plain)

@@ -6,6 +6,7 @@ import (
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/kafka"
+	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/plan"
 	"heliograph/internal/replicate"
@@ -29,6 +30,7 @@ type Spec struct {
 	Checkpoints CheckpointSpec
 	Positions   PositionSpec
 	Data        DataSpec
+	Losses      LossSpec
 
 	// BytesPerSecond caps this flow; zero is no cap.
 	BytesPerSecond int64
@@ -80,16 +82,42 @@ type PositionSpec struct {
 	Partitions        int32  // the number of lanes of a topic made by us
 	ReplicationFactor int16
 	CommitEvery       time.Duration
-	// Missing is what to do where the target holds data and no position is
-	// known: "park", "scan", "end" or "start".
-	Missing string
-	// ParkOvertaken parks a partition whose records the source's retention has
-	// removed before they were read; otherwise copying goes on behind them.
-	ParkOvertaken bool
-	// ParkForeign parks a partition that others write to; otherwise that is only said.
-	ParkForeign bool
 	// JavaTasks is how many tasks MirrorMaker ran of this file at most.
 	JavaTasks int32
+}
+
+// LossSpec says what happens where records cannot be copied, or may have been
+// already.
+type LossSpec struct {
+	Policy
+	// Topics are policies of some source topics. The first that names a topic
+	// stands in the flow's place.
+	Topics []TopicPolicy
+	// DeadLetters is the topic on the target that keeps poison.
+	DeadLetters string
+}
+
+// Policy is a policy for losses, and for a place that is not known.
+type Policy struct {
+	losses.Policy
+	// Missing is what to do where the target holds data and no position is known.
+	Missing plan.Choice
+}
+
+// TopicPolicy is the policy of the topics that match.
+type TopicPolicy struct {
+	Topics mirror.Patterns
+	Policy
+}
+
+// For is the policy of a source topic.
+func (s LossSpec) For(topic string) Policy {
+	for _, p := range s.Topics {
+		if p.Topics.Match(topic) {
+			return p.Policy
+		}
+	}
+	return s.Policy
 }
 
 // DataSpec says how records are read and written.
@@ -109,9 +137,6 @@ type DataSpec struct {
 	Codec string
 	// ExactlyOnce delivers in transactions (exactly.once.source.support=enabled).
 	ExactlyOnce bool
-	// Poison is what happens to a batch that the target refuses for good:
-	// "stop" parks its partition, "skip-and-record" goes on behind it.
-	Poison string
 }
 
 // Reset is where a partition without a position starts.

@@ -35,8 +35,9 @@ type Action string
 
 // The actions.
 const (
-	Continued Action = "continued" // copying went on behind the range
-	Parked    Action = "parked"    // the partition waits for a person
+	Continued    Action = "continued"     // copying went on behind the range
+	DeadLettered Action = "dead-lettered" // the same, and the records are kept in the dead-letter topic
+	Parked       Action = "parked"        // the partition waits for a person
 )
 
 // Entry is one line of the ledger.

@@ -55,6 +55,12 @@ func OffsetRunsTopic(source ClusterAlias) string {
 	return "mm2-offset-runs." + string(source) + ".internal"
 }
 
+// DeadLettersTopic is the topic of ours on the target that keeps, unless another
+// is named, what could not be copied from source.
+func DeadLettersTopic(source ClusterAlias) string {
+	return "mm2-dead-letters." + string(source) + ".internal"
+}
+
 // LossesTopic is the topic of ours on the target that holds the loss ledger.
 const LossesTopic = "mm2-losses.internal"
 

@@ -187,7 +187,7 @@ func spin(tb testing.TB, records int) *treadmill {
 	task := New(Deps{Source: m, Target: m, Budget: NewBudget(256 << 20), Log: slog.New(slog.DiscardHandler), Ledger: &memoryLedger{}}, Options{
 		Flow: mirror.FlowID{Source: "A", Target: "B"}, FetchMaxBytes: 50 << 20, PartitionMaxBytes: 1 << 20,
 		FetchMaxWait: time.Second, MaxRequestBytes: 1 << 20, RequestTimeout: time.Second,
-		Connections: 1, CommitEvery: time.Hour, OffsetLagMax: 100, Poison: PoisonStop,
+		Connections: 1, CommitEvery: time.Hour, OffsetLagMax: 100,
 	})
 	tb.Cleanup(task.Close)
 	lane := task.OpenLane(LaneSpec{

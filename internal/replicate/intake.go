@@ -41,8 +41,8 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, took time
 	if err == nil && batches == 0 && len(p.Records) > 0 {
 		err = fmt.Errorf("%d bytes at source offset %d hold no whole batch", len(p.Records), tr.next)
 	}
-	if err != nil && tr.state == TrackRunning {
-		tr.corruptLocked(err)
+	if err != nil && tr.state == TrackRunning && tr.corruptLocked(err) {
+		tr.parkLocked("the source serves a damaged batch: " + err.Error())
 	}
 	tr.kickLocked()
 }
@@ -56,7 +56,9 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 		return true // wholly before what we want: the broker sends whole batches
 	}
 	if err := b.VerifyChecksum(); err != nil {
-		tr.corruptLocked(fmt.Errorf("batch at source offset %d: %w", b.BaseOffset, err))
+		if tr.corruptLocked(fmt.Errorf("batch at source offset %d: %w", b.BaseOffset, err)) {
+			tr.damagedLocked(b, next, err)
+		}
 		return false
 	}
 	tr.corrupted = 0
@@ -96,7 +98,7 @@ func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset,
 	options.Codec = tr.task.opts.Codec
 	parts, err := recordbatch.Rewrite(b, options)
 	if err != nil {
-		tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, fmt.Sprintf("cannot be decoded: %v", err))
+		tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, fmt.Sprintf("cannot be decoded: %v", err), b.Bytes)
 		return tr.state == TrackRunning
 	}
 	tr.stats.rewritten++
@@ -159,13 +161,26 @@ func (tr *Track) passLocked(next mirror.UpstreamOffset) {
 	tr.dirty = tr.dirty || tr.announced || tr.spec.Known
 }
 
-// corruptLocked fetches a damaged batch again, then gives it to the policy.
-func (tr *Track) corruptLocked(err error) {
+// corruptLocked fetches what is damaged again. It reports true once that has not
+// helped.
+func (tr *Track) corruptLocked(err error) (forGood bool) {
 	tr.corrupted++
-	if tr.corrupted < corruptTries {
-		tr.waitLocked("source: " + err.Error())
-		tr.task.steward.watch(tr, ailSource)
+	if tr.corrupted >= corruptTries {
+		return true
+	}
+	tr.waitLocked("source: " + err.Error())
+	tr.task.steward.watch(tr, ailSource)
+	return false
+}
+
+// damagedLocked gives a batch whose checksum fails again and again to the policy.
+// Its header may be damaged too: where its end is beyond belief there is nothing
+// to go on behind.
+func (tr *Track) damagedLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, err error) {
+	if next <= tr.next || next > tr.stats.end {
+		tr.parkLocked("the source serves a damaged batch: " + err.Error())
 		return
 	}
-	tr.parkLocked("the source serves a damaged batch: " + err.Error())
+	tr.corrupted = 0
+	tr.poisonLocked(mirror.UpstreamOffset(b.BaseOffset), next, "is damaged: "+err.Error(), b.Bytes)
 }

@@ -11,7 +11,9 @@ import (
 // loss is an entry for the ledger and what the track does once it is durable.
 type loss struct {
 	entry losses.Entry
-	then  func() // with the track's lock held; nil for a partition that parks
+	// letter is what the dead-letter topic gets first; nil for nothing.
+	letter *losses.Letter
+	then   func() // with the track's lock held; nil for a partition that parks
 }
 
 // loseLocked has a range written to the ledger by the steward; the track waits
@@ -21,12 +23,17 @@ func (tr *Track) loseLocked(kind losses.Kind, from, to mirror.UpstreamOffset, re
 	if then == nil {
 		action = losses.Parked
 	}
-	tr.lost = append(tr.lost, loss{losses.Entry{
-		Flow: tr.task.opts.Flow, Source: tr.spec.Source, Target: tr.spec.Target,
-		From: from, To: to, Records: records, Kind: kind, Action: action, Reason: reason, At: time.Now(),
-	}, then})
-	if then != nil {
-		tr.waitLocked("the loss ledger is being written: " + reason)
+	tr.recordLocked(loss{entry: losses.Entry{
+		From: from, To: to, Records: records, Kind: kind, Action: action, Reason: reason,
+	}, then: then})
+}
+
+// recordLocked has a loss written down by the steward.
+func (tr *Track) recordLocked(l loss) {
+	l.entry.Flow, l.entry.Source, l.entry.Target, l.entry.At = tr.task.opts.Flow, tr.spec.Source, tr.spec.Target, time.Now()
+	tr.lost = append(tr.lost, l)
+	if l.then != nil {
+		tr.waitLocked("the loss ledger is being written: " + l.entry.Reason)
 	}
 	tr.task.steward.watch(tr, ailLoss)
 }
@@ -58,7 +65,7 @@ func (w *steward) visitLosses(ctx context.Context, sick []*Track) {
 		waiting := tr.lost
 		tr.mu.Unlock()
 		for _, l := range waiting {
-			if err := w.task.ledger.Write(ctx, l.entry); err != nil {
+			if err := w.task.ledger.Write(ctx, l.entry, l.letter); err != nil {
 				tr.mu.Lock()
 				if !tr.closed {
 					tr.waitLocked("the loss ledger cannot be written: " + err.Error())

@@ -2,22 +2,12 @@ package replicate
 
 import (
 	"fmt"
+	"slices"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/losses"
 	"heliograph/internal/mirror"
 	"heliograph/internal/recordbatch"
-)
-
-// Poison is what happens to a batch that the target refuses for good.
-type Poison string
-
-// The policies.
-const (
-	// PoisonStop parks the partition before the batch. It is the default.
-	PoisonStop Poison = "stop"
-	// PoisonSkip records the loss and goes on behind the batch.
-	PoisonSkip Poison = "skip-and-record"
 )
 
 // refusedLocked sends a batch that the target refused down the next slower
@@ -63,7 +53,12 @@ func slowerPath(e *Entry, f failure, demands recordbatch.Target) ([]Entry, error
 		}
 		limit = splitLimit(limit, int32(len(e.Bytes)))
 	} else if e.Path >= Rebuilt {
-		return nil, nil
+		// Written anew and refused again: it is about some of the records. They
+		// are found by halves.
+		if h.Count == 1 {
+			return nil, nil
+		}
+		limit = splitLimit(0, int32(len(e.Bytes)))
 	}
 	parts, err := recordbatch.Rewrite(&b, recordbatch.RewriteOptions{MaxBytes: limit})
 	if err != nil {
@@ -117,13 +112,14 @@ func (e *Entry) sourceRuns(record, index, count int32) []recordbatch.Run {
 	return out
 }
 
-// giveUpLocked applies the policy to a batch that no path makes acceptable.
+// giveUpLocked applies the policy to a batch that no path makes acceptable: one
+// record, unless its batch cannot be taken apart.
 func (tr *Track) giveUpLocked(e *Entry, why string) {
-	if tr.task.opts.Poison != PoisonSkip {
+	if tr.stopsForPoison() {
 		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%d records): %s", e.From, e.Count, why))
 		return
 	}
-	tr.loseLocked(losses.Refused, e.From, e.Next, int64(e.Count), "refused by the target: "+why, func() { tr.skipRefused() })
+	tr.passPoisonLocked(losses.Refused, e.From, e.Next, int64(e.Count), "refused by the target: "+why, e.Bytes, tr.skipRefused)
 }
 
 // skipRefused goes on behind the refused batch that the ledger has.
@@ -151,16 +147,44 @@ func (tr *Track) skipRefused() {
 }
 
 // poisonLocked applies the policy to a batch that cannot be decoded.
-func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string) {
-	if tr.task.opts.Poison != PoisonSkip {
+func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string, batch []byte) {
+	if tr.stopsForPoison() {
 		tr.parkLocked(fmt.Sprintf("the batch at source offset %d %s", from, why))
 		return
 	}
-	tr.loseLocked(losses.Undecodable, from, next, int64(next-from), why, func() {
+	tr.passPoisonLocked(losses.Undecodable, from, next, int64(next-from), why, batch, func() {
 		tr.stats.skipped += int64(next - from)
 		tr.passLocked(next)
 		tr.runLocked()
 	})
+}
+
+func (tr *Track) stopsForPoison() bool {
+	return tr.spec.Policy.Poison != losses.PoisonSkip && tr.spec.Policy.Poison != losses.PoisonDeadLetter
+}
+
+// passPoisonLocked goes on behind poison once it is written down.
+func (tr *Track) passPoisonLocked(kind losses.Kind, from, to mirror.UpstreamOffset, records int64, reason string, batch []byte, then func()) {
+	l := loss{entry: losses.Entry{
+		From: from, To: to, Records: records, Kind: kind, Action: losses.Continued, Reason: reason,
+	}, then: then}
+	if tr.spec.Policy.Poison == losses.PoisonDeadLetter {
+		l.entry.Action = losses.DeadLettered
+		letter := letterOf(from, batch)
+		l.letter = &letter
+	}
+	tr.recordLocked(l)
+}
+
+// letterOf is poison as the dead-letter topic gets it, in bytes of its own.
+func letterOf(from mirror.UpstreamOffset, batch []byte) losses.Letter {
+	own := slices.Clone(batch)
+	if b, err := recordbatch.Parse(own); err == nil && b.Count == 1 {
+		if records, err := recordbatch.Records(&b); err == nil && len(records) == 1 {
+			return losses.Letter{Offset: from, Record: records[0]}
+		}
+	}
+	return losses.Letter{Offset: from, Record: kafka.Record{Value: own}, Batch: true}
 }
 
 // resumeLocked sends again after a halt, and fetches again what was shed.

@@ -55,8 +55,8 @@ type Syncs interface {
 	Delay(s mirror.OffsetSync)
 }
 
-// Ledger writes losses down. Write returns when the entry is durable; only then
-// may a position pass the range.
+// Ledger writes losses down. Write returns when the entry, and before it the dead
+// letter where there is one, is durable; only then may a position pass the range.
 type Ledger interface {
-	Write(ctx context.Context, e losses.Entry) error
+	Write(ctx context.Context, e losses.Entry, letter *losses.Letter) error
 }

@@ -36,12 +36,6 @@ type Options struct {
 	Codec        *recordbatch.Codec
 	CommitEvery  time.Duration // of positions
 	OffsetLagMax int64
-	Poison       Poison
-	// ParkForeign parks a partition that somebody else writes to.
-	ParkForeign bool
-	// ParkOvertaken parks a partition whose records the source's retention has
-	// removed before they were read; otherwise copying goes on behind them.
-	ParkOvertaken bool
 }
 
 // Deps are what a task works with.

@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -35,6 +36,7 @@ type rig struct {
 	budget         *Budget
 	task           *Task
 	ledger         *memoryLedger
+	policy         losses.Policy // of the tracks that spec makes
 }
 
 func newRig(seed uint64, fault float64, partitions int32) *rig {
@@ -49,7 +51,7 @@ func newRig(seed uint64, fault float64, partitions int32) *rig {
 	}, Options{
 		Flow: mirror.FlowID{Source: "A", Target: "B"}, FetchMaxBytes: 64 << 10, PartitionMaxBytes: 4 << 10,
 		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 16 << 10, RequestTimeout: time.Second,
-		Connections: 2, CommitEvery: 5 * time.Second, OffsetLagMax: 100, Poison: PoisonStop,
+		Connections: 2, CommitEvery: 5 * time.Second, OffsetLagMax: 100,
 	})
 	return r
 }
@@ -66,15 +68,19 @@ type memoryLedger struct {
 	mu      sync.Mutex
 	tries   int
 	entries []losses.Entry
+	letters []kafka.Record
 }
 
-func (m *memoryLedger) Write(_ context.Context, e losses.Entry) error {
+func (m *memoryLedger) Write(_ context.Context, e losses.Entry, letter *losses.Letter) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tries++; m.tries == 1 {
 		return errors.New("ledger: not enough replicas")
 	}
 	m.entries = append(m.entries, e)
+	if letter != nil {
+		m.letters = append(m.letters, letter.Encode(e))
+	}
 	return nil
 }
 
@@ -82,6 +88,13 @@ func (m *memoryLedger) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.entries)
+}
+
+// spec is the track of a partition under the rig's policy.
+func (r *rig) spec(p int32) TrackSpec {
+	s := spec(p)
+	s.Policy = r.policy
+	return s
 }
 
 func spec(p int32) TrackSpec {
@@ -275,11 +288,11 @@ func TestFencedLaneStopsAtOnce(t *testing.T) {
 // TestRefusedBatchIsSplitThenGivenToThePolicy: a batch too large goes down to
 // its records, and only the record that cannot fit is the policy's.
 func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
-	for _, policy := range []Poison{PoisonStop, PoisonSkip} {
+	for _, policy := range []losses.Poison{losses.PoisonStop, losses.PoisonSkip, losses.PoisonDeadLetter} {
 		t.Run(string(policy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(1, 0, 2)
-				r.task.opts.Poison = policy
+				r.policy.Poison = policy
 				big := make([]byte, 900)
 				records := []kafka.Record{{Value: []byte("a")}, {Value: big}, {Value: []byte("c")}}
 				batch, err := recordbatch.Build(records, recordbatch.BuildOptions{})
@@ -296,7 +309,7 @@ func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
 					return kafka.CodeNone
 				}
 				l := r.open(0, kafka.ProducerID{ID: 7}, nil)
-				l.Start([]TrackSpec{spec(0), spec(1)})
+				l.Start([]TrackSpec{r.spec(0), r.spec(1)})
 				var track TrackStatus
 				waitUntil(t, "settled", func() bool {
 					for _, s := range r.task.Snapshot() {
@@ -313,7 +326,7 @@ func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
 				}
 				r.task.Close()
 				got := r.target.values(t, spec(0).Target)
-				if policy == PoisonStop {
+				if policy == losses.PoisonStop {
 					if track.State != TrackParked || track.Position != 1 || !slices.Equal(got, []string{"a"}) {
 						t.Errorf("state %s (%s), position %d, target %q", track.State, track.Reason, track.Position, got)
 					}
@@ -322,9 +335,121 @@ func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {
 				if track.Skipped != 1 || !slices.Equal(got, []string{"a", "c", "record 7"}) || len(r.ledger.entries) != 1 || r.ledger.entries[0].From != 1 || r.ledger.entries[0].To != 2 {
 					t.Errorf("skipped %d, losses %v, target %q", track.Skipped, r.ledger.entries, got)
 				}
+				if policy == losses.PoisonSkip {
+					if len(r.ledger.letters) > 0 || r.ledger.entries[0].Action != losses.Continued {
+						t.Errorf("letters %v, entries %v", r.ledger.letters, r.ledger.entries)
+					}
+					return
+				}
+				if len(r.ledger.letters) != 1 || r.ledger.entries[0].Action != losses.DeadLettered || !bytes.Equal(r.ledger.letters[0].Value, big) {
+					t.Fatalf("letters %v, entries %v", r.ledger.letters, r.ledger.entries)
+				}
+				if got := header(r.ledger.letters[0], losses.HeaderOffset); got != "1" {
+					t.Errorf("the letter names source offset %q", got)
+				}
 			})
 		})
 	}
+}
+
+func header(r kafka.Record, key string) string {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// A batch that is refused for one of its records loses that record and no
+// other, wherever it stands and however often.
+func TestOnlyTheRefusedRecordIsLost(t *testing.T) {
+	for _, codec := range []recordbatch.Codec{recordbatch.CodecNone, recordbatch.CodecLz4} {
+		for _, bad := range [][]int{{0}, {63}, {99}, {10, 11, 98}} {
+			t.Run(fmt.Sprint(codec, bad), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(1, 0, 1)
+					r.policy.Poison = losses.PoisonDeadLetter
+					records := make([]kafka.Record, 100)
+					var want, refused []string
+					for i := range records {
+						records[i].Key, records[i].Value = []byte("key"), fmt.Appendf(nil, "record %d", i)
+						if slices.Contains(bad, i) {
+							records[i].Key = nil // what a compacted topic refuses
+							refused = append(refused, string(records[i].Value))
+						} else {
+							want = append(want, string(records[i].Value))
+						}
+					}
+					batch, err := recordbatch.Build(records, recordbatch.BuildOptions{Codec: codec})
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.source.appendRaw(spec(0).Source, batch)
+					r.target.parts[spec(0).Target].refuse = func(raw []byte) kafka.Code {
+						b, err := recordbatch.Parse(raw)
+						if err != nil {
+							return kafka.CodeCorruptMessage
+						}
+						got, err := recordbatch.Records(&b)
+						if err != nil {
+							return kafka.CodeCorruptMessage
+						}
+						if slices.ContainsFunc(got, func(r kafka.Record) bool { return r.Key == nil }) {
+							return kafka.CodeInvalidRecord
+						}
+						return kafka.CodeNone
+					}
+					l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+					l.Start([]TrackSpec{r.spec(0)})
+					waitUntil(t, "settled", func() bool { return r.task.Snapshot()[0].Position == 100 })
+					if err := l.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+					r.task.Close()
+					if got := r.target.values(t, spec(0).Target); !slices.Equal(got, want) {
+						t.Errorf("the target holds %d records, want %d: %q", len(got), len(want), got)
+					}
+					var letters []string
+					for i, letter := range r.ledger.letters {
+						letters = append(letters, string(letter.Value))
+						if got := header(letter, losses.HeaderOffset); got != fmt.Sprint(bad[i]) {
+							t.Errorf("letter %d names source offset %s, want %d", i, got, bad[i])
+						}
+					}
+					if !slices.Equal(letters, refused) {
+						t.Errorf("letters %q, want %q", letters, refused)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A batch that stays damaged is the policy's, too: it is kept whole, as it is.
+func TestDamagedBatchIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		r.policy.Poison = losses.PoisonDeadLetter
+		damaged := batchOf(t, recordbatch.CodecNone, 0, 3)
+		damaged[len(damaged)-1] ^= 1
+		r.source.appendRaw(spec(0).Source, damaged)
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 2))
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		l.Start([]TrackSpec{r.spec(0)})
+		waitUntil(t, "settled", func() bool { return r.task.Snapshot()[0].Position == 5 })
+		_ = l.Close(t.Context())
+		r.task.Close()
+		if got := r.target.values(t, spec(0).Target); !slices.Equal(got, []string{"record 3", "record 4"}) {
+			t.Errorf("the target holds %q", got)
+		}
+		if len(r.ledger.letters) != 1 || header(r.ledger.letters[0], losses.HeaderForm) != "batch" || !bytes.Equal(r.ledger.letters[0].Value[17:], damaged[17:]) {
+			t.Errorf("letters %v", r.ledger.letters)
+		}
+		if e := r.ledger.entries[0]; e.From != 0 || e.To != 3 || e.Kind != losses.Undecodable || e.Action != losses.DeadLettered {
+			t.Errorf("entry %v", e)
+		}
+	})
 }
 
 // TestRetentionOvertakingIsALoss: the hole is named, and copying goes on behind it.

@@ -20,6 +20,7 @@ type Replica struct {
 	Target   kafka.TopicPartition
 	TargetID kafka.TopicID
 	Demands  recordbatch.Target
+	Policy   losses.Policy
 }
 
 // TrackSpec is a replica with the place where it starts, as coord found it.
@@ -191,7 +192,7 @@ func (tr *Track) foreignLocked(from mirror.DownstreamOffset, n int64, what strin
 			"downstream", int64(from), what, n)
 	}
 	tr.stats.foreign += n
-	if tr.task.opts.ParkForeign {
+	if tr.spec.Policy.ParkForeign {
 		tr.parkLostLocked(losses.ForeignWriter, tr.next, tr.next,
 			fmt.Sprintf("somebody else wrote %d %s to %s from offset %d on: copying on would append to them", n, what, tr.tp, from))
 	}

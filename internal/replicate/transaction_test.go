@@ -63,7 +63,7 @@ func (o *owner) run() {
 		})
 		committed := committedPositions(o.t, o.rig.target)
 		for _, p := range o.parts {
-			s := spec(p)
+			s := o.rig.spec(p)
 			s.Next = committed[s.Source]
 			s.Write = mirror.DownstreamOffset(o.rig.target.ListOffsets(o.t.Context(), []kafka.TopicPartition{s.Target}, kafka.Latest, 0)[s.Target].Offset)
 			lane.Start([]TrackSpec{s})
@@ -116,7 +116,7 @@ func simulateExactlyOnce(t *testing.T, seed uint64) {
 	const partitions = 3
 	r := newRig(seed, 0.04, partitions)
 	// Nobody else writes: a track that parks has taken a marker for somebody.
-	r.task.opts.ParkForeign = true
+	r.policy.ParkForeign = true
 	o := &owner{t: t, rig: r, pid: kafka.ProducerID{ID: 7}, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
 	go o.run()
 	want := make([][]string, partitions)
@@ -175,13 +175,13 @@ func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(1, 0, 2)
-				r.task.opts.ParkForeign = true
+				r.policy.ParkForeign = true
 				txn := &deafTransactions{modelTransactions: modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}}
 				lane := r.task.OpenLane(LaneSpec{
 					Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(string, bool) {},
 				})
-				lane.Start([]TrackSpec{spec(0), spec(1)})
+				lane.Start([]TrackSpec{r.spec(0), r.spec(1)})
 				idle, other := r.task.track(spec(0).Source), r.task.track(spec(1).Source)
 				for range 3 {
 					txn.deaf = row.lost
@@ -217,13 +217,13 @@ func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
 func TestForeignRecordsParkInTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1, 0, 1)
-		r.task.opts.ParkForeign = true
+		r.policy.ParkForeign = true
 		txn := modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}
 		lane := r.task.OpenLane(LaneSpec{
 			Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 			TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(string, bool) {},
 		})
-		lane.Start([]TrackSpec{spec(0)})
+		lane.Start([]TrackSpec{r.spec(0)})
 		state := func() TrackStatus { return r.task.Snapshot()[0] }
 		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))
 		waitUntil(t, "the first records are copied", func() bool { return state().Position == 5 })
@@ -272,7 +272,7 @@ func TestBooksAreBroughtBackDuringACommit(t *testing.T) {
 					Ended: func(reason string, _ bool) { ended <- reason },
 				})
 				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))
-				lane.Start([]TrackSpec{spec(0)})
+				lane.Start([]TrackSpec{r.spec(0)})
 				waitUntil(t, "the transaction ends", func() bool {
 					return committedPositions(t, r.target)[spec(0).Source] == 5 || len(ended) > 0
 				})

@@ -52,7 +52,9 @@ func (tr *Track) fetchFailed(p *kafka.FetchedPartition) {
 	case kafka.CodeTopicAuthorizationFailed:
 		tr.denyLocked(fmt.Sprintf("source: %s: grant READ on topic %s", p.Code, tr.spec.Source.Topic))
 	case kafka.CodeCorruptMessage:
-		tr.corruptLocked(p.Code)
+		if tr.corruptLocked(p.Code) {
+			tr.parkLocked("the source serves a damaged batch: " + p.Code.Error())
+		}
 	default:
 		tr.preferred = kafka.NoNode
 		tr.waitLocked("source: " + p.Code.String())
@@ -90,7 +92,7 @@ func (tr *Track) outOfRange(start, end kafka.PartitionOffset) {
 	case tr.next < first:
 		from := tr.next
 		reason := "retention at the source removed the records before they were copied"
-		if tr.task.opts.ParkOvertaken {
+		if tr.spec.Policy.ParkOvertaken {
 			tr.parkLostLocked(losses.Overtaken, from, first, reason)
 			return
 		}
