@@ -83,8 +83,8 @@ func (c *Cluster) MakeTopic(ctx context.Context, topic string, partitions int32,
 	return c.awaitLeaders(ctx, adm, topic, int(partitions))
 }
 
-// awaitLeaders returns once every partition of a topic has a leader: an
-// accepted creation only means that the controller knows the topic.
+// awaitLeaders returns once every partition of a topic has a leader that knows of
+// it: an accepted creation only means that the controller knows the topic.
 func (c *Cluster) awaitLeaders(ctx context.Context, adm *kadm.Client, topic string, partitions int) error {
 	ctx, cancel := context.WithTimeout(ctx, workPatience)
 	defer cancel()
@@ -95,9 +95,10 @@ func (c *Cluster) awaitLeaders(ctx context.Context, adm *kadm.Client, topic stri
 		if err != nil {
 			return fmt.Errorf("leaders of %s on cluster %s: %w", topic, c.opts.Name, err)
 		}
+		ends, _ := adm.ListEndOffsets(ctx, topic) // what did not answer is not among them
 		led := 0
 		for _, p := range topics[topic].Partitions {
-			if p.Err == nil && p.Leader >= 0 {
+			if end, ok := ends.Lookup(topic, p.Partition); ok && end.Err == nil && p.Err == nil && p.Leader >= 0 {
 				led++
 			}
 		}

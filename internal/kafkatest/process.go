@@ -179,8 +179,38 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Pause stops the process from running without ending it: its connections stay open and silent.
-func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+// Pause stops the process from running without ending it: its connections stay
+// open and silent. It returns once every thread stands still.
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for patience := time.Now().Add(stopPatience); p.Running() && !allStopped(p.PID()); time.Sleep(time.Millisecond) {
+		if time.Now().After(patience) {
+			return fmt.Errorf("pause %s: still running after %v", p.name, stopPatience)
+		}
+	}
+	return nil
+}
+
+// allStopped says whether every thread of a process obeys a stop signal.
+func allStopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return false
+	}
+	for _, path := range threads {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// Field 2 is the thread's name in parentheses and may hold spaces.
+		if _, rest, _ := strings.Cut(string(raw), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
 
 // Resume lets a paused process run again.
 func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
