@@ -1,70 +1,153 @@
-package flow
+package cluster
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
+	"errors"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl"
 
 	"heliograph/internal/kafka"
-	"heliograph/internal/losses"
-	"heliograph/internal/syncer"
 )
 
-// letterBytes is how large a dead letter may be in a topic made by us, less what
-// its batch needs: what is too large for a copy is to fit here.
-const letterBytes = 32 << 20
+// A Client is one cluster under one alias and one set of credentials. It is
+// safe for concurrent use; the connections it dials are not, see their types.
+type Client struct {
+	opts  Options
+	creds credentials
+	dial  dialer
+	gate  *gate
+	stats counters
+	kgo   *kgo.Client
+	adm   *kadm.Client
+	topo  topology
+	large sync.Map // topics whose records may be large
 
-// deadLetters keeps poison in the dead-letter topic. A letter may be there twice,
-// after a crash before the ledger had its entry: its headers tell which record it is.
-type deadLetters struct {
-	topic  string
-	target side
-	topics *syncer.InternalTopics
-	log    *slog.Logger
-	made   bool // guarded by the ledger
-}
+	fetchPool *pool // blocks of data, counted against Options.Budget
+	smallPool *pool // blocks of answers and of bookkeeping reads, not counted
 
-func newDeadLetters(spec Spec, target side, budget *syncer.Budget, log *slog.Logger) *deadLetters {
-	d := &deadLetters{topic: spec.Losses.DeadLetters, target: target, log: log}
-	d.topics = syncer.NewInternalTopics(spec.ID.Target, target, []syncer.InternalTopic{{
-		Name: d.topic, Partitions: 1, ReplicationFactor: spec.Positions.ReplicationFactor, FactorKey: "offset.storage.replication.factor",
-		Configs: map[string]string{
-			"cleanup.policy": "delete",
-			// Records whose time the copy refuses must be taken, and be kept from now on.
-			"message.timestamp.type": "LogAppendTime",
-			"retention.ms":           "2592000000", // 30 days; the ledger's entry stays
-			"max.message.bytes":      fmt.Sprint(letterBytes + 1<<20),
-		},
-	}}, budget, log)
-	return d
-}
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // the topology's loop and every connection's goroutines
 
-// write makes a letter durable. What the topic finds too large is cut until it
-// fits, and says so.
-func (d *deadLetters) write(ctx context.Context, e losses.Entry, l losses.Letter) error {
-	if !d.made {
-		if err := d.topics.RunOnce(ctx, e.At); err != nil {
-			return fmt.Errorf("dead-letter topic: %w", err)
-		}
-		d.made = true
-	}
-	tp := kafka.TopicPartition{Topic: d.topic}
-	for {
-		err := d.target.WriteLarge(ctx, tp, l.Encode(e))
-		switch {
-		case err == nil:
-			return nil
-		case tooLarge(err) && l.Shorten():
-			d.log.Warn("a dead letter does not fit into its topic and is cut", "topic", d.topic, "from_topic", e.Source.Topic,
-				"partition", e.Source.Partition, "offset", int64(l.Offset), "bytes", len(l.Record.Value))
-		default:
-			d.made = false // somebody may have deleted it
-			return fmt.Errorf("dead-letter topic: %w", err)
-		}
+	mu struct {
+		sync.Mutex
+		closed bool
+		conns  map[*ProduceConn]struct{}
 	}
 }
 
-func tooLarge(err error) bool {
-	code := kafka.CodeOf(err)
-	return code == kafka.CodeMessageTooLarge || code == kafka.CodeRecordListTooLarge
+// Open makes a client. It reads key stores and checks the mechanism, but does
+// not contact the cluster: an unreachable one is found by the first request.
+func Open(o Options) (*Client, error) {
+	if len(o.BootstrapServers) == 0 {
+		return nil, &kafka.Error{Op: "open", Cluster: o.Alias, Class: kafka.ClassOperator, Err: errors.New("no bootstrap servers")}
+	}
+	o = o.withDefaults()
+	creds, err := o.Security.build()
+	if err != nil {
+		return nil, &kafka.Error{Op: "open", Cluster: o.Alias, Class: kafka.ClassOperator, Err: err}
+	}
+	c := &Client{opts: o, creds: creds, fetchPool: newPool(o.Budget), smallPool: newPool(nil)}
+	c.gate = &gate{log: o.Log, stats: &c.stats}
+	c.dial = dialer{alias: o.Alias, tls: creds.tls, timeout: o.DialTimeout, gate: c.gate}
+	c.mu.conns = make(map[*ProduceConn]struct{})
+	if c.kgo, err = kgo.NewClient(c.kgoOptions()...); err != nil {
+		return nil, &kafka.Error{Op: "open", Cluster: o.Alias, Class: kafka.ClassOperator, Err: err}
+	}
+	c.adm = kadm.NewClient(c.kgo)
+	c.topo.init(c)
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.wg.Go(func() { c.topo.loop(ctx) })
+	return c, nil
+}
+
+// maxSmallResponse is the most that franz-go takes.
+const maxSmallResponse = 1 << 30
+
+func (c *Client) kgoOptions() []kgo.Opt {
+	// Transaction requests stay at protocol 1 even where the cluster's feature
+	// level is 2: the fence needs AddPartitionsToTxn and EndTxn as they were.
+	versions := kversion.Stable()
+	versions.SetMaxKeyVersion(int16(kmsg.InitProducerID), 4)
+	versions.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3)
+	versions.SetMaxKeyVersion(int16(kmsg.EndTxn), 3)
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.opts.BootstrapServers...),
+		kgo.ClientID(c.opts.ClientID),
+		kgo.Dialer(c.dial.dialSmall),
+		kgo.RequestTimeoutOverhead(c.opts.RequestTimeout),
+		kgo.RetryTimeout(c.opts.RequestTimeout),
+		kgo.MetadataMaxAge(c.opts.MetadataMaxAge),
+		kgo.MaxVersions(versions),
+		kgo.WithLogger(newKgoLogger(c.opts.Log)),
+		kgo.BrokerMaxReadBytes(min(max(c.opts.MaxResponseBytes, defaultMaxResponseBytes), maxSmallResponse)),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0),
+		// A caller's deadline counts even for a record that may have been written:
+		// what we write this way is keyed and may be written twice.
+		kgo.AllowIdempotentProduceCancellation(),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerBatchMaxBytesFn(c.batchBytes),
+	}
+	if c.creds.mechanism != nil {
+		opts = append(opts, kgo.SASL(watched{c.creds.mechanism, c.gate}))
+	}
+	return opts
+}
+
+// Alias is the cluster's name in the configuration.
+func (c *Client) Alias() string { return c.opts.Alias }
+
+// Close ends all produce connections and waits for their goroutines: every
+// request that Send accepted is answered, by an error where the broker did not.
+// Fetch connections have no goroutine and end with their own Close.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.mu.closed = true
+	conns := make([]*ProduceConn, 0, len(c.mu.conns))
+	for p := range c.mu.conns {
+		conns = append(conns, p)
+	}
+	c.mu.Unlock()
+	for _, p := range conns {
+		p.Close()
+	}
+	c.cancel()
+	c.wg.Wait()
+	c.kgo.Close()
+}
+
+// watched tells the gate of logins that franz-go brought to their end. Refused
+// ones show only in the error of the request that needed them.
+type watched struct {
+	sasl.Mechanism
+	gate *gate
+}
+
+// Authenticate starts a session that reports its success.
+func (w watched) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	s, first, err := w.Mechanism.Authenticate(ctx, host)
+	if err != nil {
+		w.gate.failed(kafka.CodeNone, err)
+		return nil, nil, err
+	}
+	return watchedSession{s, w.gate}, first, nil
+}
+
+type watchedSession struct {
+	sasl.Session
+	gate *gate
+}
+
+func (s watchedSession) Challenge(resp []byte) (bool, []byte, error) {
+	done, next, err := s.Session.Challenge(resp)
+	if done && err == nil {
+		s.gate.passed()
+	}
+	return done, next, err
 }
