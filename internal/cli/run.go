@@ -23,6 +23,7 @@ type runOptions struct {
 	PProf      bool
 	LogLevel   string
 	StopWithin time.Duration
+	Canary     bool
 }
 
 func newRun(g *globals) *cobra.Command {
@@ -33,6 +34,12 @@ func newRun(g *globals) *cobra.Command {
 		Long: `run replicates what a MirrorMaker 2 file (or its YAML form) says, until SIGTERM
 or SIGINT. It then finishes what it has read, writes its last positions and
 exits 0; a second signal ends it at once.
+
+With --canary it tries the file beside a running Java MirrorMaker: it copies into
+topics of its own on the target, mm2-canary.<copy's name>.internal, which no
+MirrorMaker copies on, keeps its positions beside MirrorMaker's, and leaves
+offset syncs, checkpoints, groups, heartbeats and ACLs alone. It writes nothing to
+the source. 'heliograph verify FILE --canary' compares the two.
 
 A cluster that cannot be reached is waited for; other flows run. The log goes to
 standard error: text with a progress line on a terminal, JSON lines elsewhere.
@@ -48,6 +55,7 @@ standard error: text with a progress line on a terminal, JSON lines elsewhere.
 		},
 	}
 	runFlags(cmd, &o)
+	cmd.Flags().BoolVar(&o.Canary, "canary", false, "copy beside a running MirrorMaker, into topics of its own that nobody reads")
 	return cmd
 }
 
@@ -84,6 +92,9 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	dep, err := g.loadSound(o.File, o.Strict)
 	if err != nil {
 		return err
+	}
+	if o.Canary {
+		dep = daemon.Canary(dep)
 	}
 	return endOf(s.serve(ctx, received, dep, serveOptions{
 		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin,

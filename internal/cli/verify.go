@@ -41,6 +41,7 @@ type verifyOptions struct {
 	Rate        string
 	Report      string
 	ShowRecords bool
+	Canary      bool
 }
 
 func newVerify(g *globals) *cobra.Command {
@@ -61,6 +62,9 @@ else), changed and reordered records. Their contents are told only with
 Where the sources end is fixed at the start. With --live (the default) a target
 that lags is waited for, as long as it makes progress at least every --wait;
 with --at-rest it is not, and a lag is an answer.
+
+With --canary the copies that Java MirrorMaker makes are compared with those that
+'run --canary' makes beside them, on the target alone.
 
 Exit codes:
   0  equal: proved for every partition
@@ -87,6 +91,7 @@ Exit codes:
 	f.StringVar(&o.Rate, "rate", "", "most bytes to read per second on both sides together, such as 50MiB")
 	f.StringVar(&o.Report, "report", "", "write the report as JSON to this file too")
 	f.BoolVar(&o.ShowRecords, "show-records", false, "tell the contents of differing records")
+	f.BoolVar(&o.Canary, "canary", false, "compare MirrorMaker's copies with those of run --canary beside it")
 	cmd.MarkFlagsMutuallyExclusive("live", "at-rest")
 	strictFlag(cmd, &o.Strict)
 	return cmd
@@ -101,7 +106,7 @@ type verifyReport struct {
 }
 
 func runVerify(cmd *cobra.Command, g *globals, o verifyOptions) error {
-	vo := daemon.VerifyOptions{Flow: o.Flow, Topics: o.Topics, Wait: o.Wait, ShowRecords: o.ShowRecords}
+	vo := daemon.VerifyOptions{Flow: o.Flow, Topics: o.Topics, Wait: o.Wait, ShowRecords: o.ShowRecords, Canary: o.Canary}
 	if o.AtRest {
 		vo.Wait = 0
 	}

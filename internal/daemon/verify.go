@@ -29,6 +29,8 @@ type VerifyOptions struct {
 	Wait           time.Duration
 	BytesPerSecond int64
 	ShowRecords    bool
+	// Canary compares MirrorMaker's copies with those of a canary beside it.
+	Canary bool
 	// Begin is told what a flow's verification is going to read, Watch how far it is.
 	Begin func(flow mirror.FlowID, e verify.Estimate)
 	Watch func(flow mirror.FlowID, p verify.Progress)
@@ -47,7 +49,11 @@ func Verify(ctx context.Context, dep *config.Deployment, o VerifyOptions, log *s
 	}
 	var reports []*verify.Report
 	for _, f := range flows {
-		r, err := verifyFlow(ctx, f, o, topics, log)
+		look := verifyFlow
+		if o.Canary {
+			look = verifyCanary
+		}
+		r, err := look(ctx, f, o, topics, log)
 		if err != nil {
 			return reports, fmt.Errorf("flow %s: %w", f.ID, err)
 		}
@@ -108,12 +114,7 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 		}
 		vo.SyncsTopic = f.Policy.OffsetSyncsTopic(other)
 	}
-	if o.Begin != nil {
-		vo.Begin = func(e verify.Estimate) { o.Begin(f.ID, e) }
-	}
-	if o.Watch != nil {
-		vo.Watch = func(p verify.Progress) { o.Watch(f.ID, p) }
-	}
+	o.watch(f, &vo)
 	r, err := verify.Run(ctx, reader{source}, reader{target}, vo)
 	if err != nil {
 		return nil, err
@@ -123,6 +124,16 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 		r.Verdict = verify.Worse(r.Verdict, verify.Unknown)
 	}
 	return r, nil
+}
+
+// watch passes on how far the verification of a flow is.
+func (o *VerifyOptions) watch(f *config.Flow, vo *verify.Options) {
+	if o.Begin != nil {
+		vo.Begin = func(e verify.Estimate) { o.Begin(f.ID, e) }
+	}
+	if o.Watch != nil {
+		vo.Watch = func(p verify.Progress) { o.Watch(f.ID, p) }
+	}
 }
 
 // verification is one flow's, with the clients of both sides.

@@ -170,3 +170,35 @@ func (tr *trial) numberAt(topic string, partition int32, offset int64) int64 {
 	tr.tb.Fatalf("%s-%d: no record at offset %d", topic, partition, offset)
 	return -1
 }
+
+// Beside a running MirrorMaker: a canary copies into names of its own, verify
+// compares them with MirrorMaker's copies, and nothing of MirrorMaker's is touched.
+func TestCanaryBesideMirrorMaker(t *testing.T) {
+	t.Parallel()
+	a, b := kafkatest.Pair(t)
+	tr := newTrial(t, a, b, "replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+		"emit.heartbeats.enabled = false")
+	topic := tr.topic("orders")
+	a.CreateTopic(t, topic, 4, nil)
+	l := startLoad(t, a, topic, 4, 1000, 0)
+	java := tr.java(kafkatest.ReleaseTarget)
+	tr.arrived(l, 100)
+	h := start(t, tr.file, "--canary")
+	awaitTopic(t, b, "mm2-canary."+tr.remote(topic)+".internal", 4)
+	tr.moves(l)
+	l.stop()
+	said := tr.verb(t, 0, "verify", tr.file, "--canary")
+	if !strings.Contains(said, "equal") {
+		t.Errorf("verify says %q", said)
+	}
+	h.stop()
+	if !java.Running() {
+		t.Error("MirrorMaker has ended")
+	}
+	for _, name := range a.TopicNames(t) {
+		if strings.Contains(name, "canary."+tr.alias) {
+			t.Errorf("the canary made %s on the source", name)
+		}
+	}
+	tr.equal(l)
+}
