@@ -3,6 +3,7 @@
 // whether every record is on the target, once and in its place.
 //
 //	make chaos SEED=7 MINUTES=3       the program in ./cmd; appends to docs/reliability.md
+//	make chaos CHAOSFLAGS="-only zombie,second"   some kinds of faults only
 //
 // The walk:
 //

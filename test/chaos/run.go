@@ -28,9 +28,10 @@ const (
 type Options struct {
 	Seed      uint64
 	Length    time.Duration
-	PerSecond int    // of the load
-	Binary    string // the built program
-	Java      bool   // run Java MirrorMaker 2 in its place
+	PerSecond int      // of the load
+	Binary    string   // the built program
+	Java      bool     // run Java MirrorMaker 2 in its place
+	Only      []string // words of the kinds of faults to make; none makes all
 	Out       io.Writer
 }
 
@@ -105,7 +106,7 @@ func (r *Result) Failure() error {
 // Run runs a seed's schedule to its end and lets the checker judge. The error is
 // about the run itself; what the program did wrong is in the result.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
-	plan := Draw(o.Seed, o.Length)
+	plan := Draw(o.Seed, o.Length, o.Only...)
 	if o.Java {
 		plan = plan.forJava()
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -114,8 +115,9 @@ type Schedule struct {
 const recovery = 4 * time.Second
 
 // Draw makes the schedule of a seed. Faults are dealt as from a shuffled deck, so
-// that each kind comes before any comes again.
-func Draw(seed uint64, length time.Duration) Schedule {
+// that each kind comes before any comes again. With words in only, the deck holds just
+// the kinds that contain one of them.
+func Draw(seed uint64, length time.Duration, only ...string) Schedule {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	codecs := []string{"none", "lz4", "zstd", "snappy", "gzip"}
 	s := Schedule{Seed: seed, Setup: Setup{
@@ -130,7 +132,10 @@ func Draw(seed uint64, length time.Duration) Schedule {
 	var deck []int
 	for spent := time.Duration(0); spent < length; {
 		if len(deck) == 0 {
-			deck = rng.Perm(len(kinds))
+			deck = slices.DeleteFunc(rng.Perm(len(kinds)), func(k int) bool { return !wanted(kinds[k].kind, only) })
+			if len(deck) == 0 {
+				return s // no kind has such a name
+			}
 		}
 		f := deal(rng, kinds[deck[0]], s.SourceBrokers)
 		deck = deck[1:]
@@ -142,6 +147,10 @@ func Draw(seed uint64, length time.Duration) Schedule {
 		s.Faults[n-1].Hurried = false
 	}
 	return s
+}
+
+func wanted(k Kind, only []string) bool {
+	return len(only) == 0 || slices.ContainsFunc(only, func(word string) bool { return strings.Contains(string(k), word) })
 }
 
 func deal(rng *rand.Rand, t traits, sourceBrokers int) Fault {

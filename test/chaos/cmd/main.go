@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,14 +22,18 @@ import (
 func main() {
 	o := chaos.Options{Out: os.Stdout}
 	var minutes float64
-	var report string
+	var report, only string
 	flag.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "what the schedule is drawn from")
 	flag.Float64Var(&minutes, "minutes", 3, "scheduled length; a slow machine takes longer")
 	flag.IntVar(&o.PerSecond, "rate", 10_000, "records a second to write to the source")
 	flag.StringVar(&o.Binary, "binary", "bin/heliograph", "the program to break")
 	flag.BoolVar(&o.Java, "java", false, "run Java MirrorMaker 2 under those faults of the schedule that it can meet")
 	flag.StringVar(&report, "report", "docs/reliability.md", "file to append the table to; empty for none")
+	flag.StringVar(&only, "only", "", "words of the kinds of faults to make, for example \"zombie,second\"; empty for all")
 	flag.Parse()
+	if only != "" {
+		o.Only = strings.Split(only, ",")
+	}
 	o.Length = time.Duration(minutes * float64(time.Minute))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, o, report)
