@@ -162,9 +162,10 @@ func (b *builder) flow(p pair) Flow {
 		ReplicationFactor: r.factor("offset-syncs.topic.replication.factor", 3),
 	}
 	f.Checkpoints = Checkpoints{
-		Emit:              r.every("emit.checkpoints", true, 10),
-		RefreshGroups:     r.every("refresh.groups", true, 10),
-		SyncGroups:        r.every("sync.group.offsets", false, 10),
+		Emit:              r.every("emit.checkpoints", true, 5),
+		RefreshGroups:     r.every("refresh.groups", true, 5),
+		SyncGroups:        r.every("sync.group.offsets", false, 5),
+		SyncDeletions:     r.boolean("heliograph.sync.group.deletions", false),
 		ReplicationFactor: r.factor("checkpoints.topic.replication.factor", 3),
 	}
 	if !f.OffsetSyncs.Enabled {
@@ -180,6 +181,7 @@ func (b *builder) flow(p pair) Flow {
 		}
 	}
 	b.positions(&f, r, worker)
+	f.Positions.ProgressGroup = progressGroup(&f, r)
 	b.data(&f, r)
 	b.losses(&f, r)
 	b.clients(&f, conn, worker, r)
@@ -189,6 +191,20 @@ func (b *builder) flow(p pair) Flow {
 	}
 	f.effective = sortedSettings(r.settings)
 	return f
+}
+
+// progressGroup is on where the file lets heliograph write to the source anyway.
+func progressGroup(f *Flow, r *reader) string {
+	const off = "off"
+	def := off
+	if f.OffsetSyncs.Enabled && f.OffsetSyncs.OnSource {
+		def = mirror.ProgressGroup(f.ID)
+	}
+	group := r.text("heliograph.progress.group", def)
+	if strings.EqualFold(group, off) {
+		return ""
+	}
+	return group
 }
 
 // rate reads a cap; zero is none.

@@ -79,11 +79,11 @@ var checkpointKeys = []Key{
 	{Name: "groups.blacklist", Type: TypePatterns, Scope: flowOrTop, Until: "3.9", Doc: "Old name of groups.exclude. " + oldExcludeNames + "."},
 	{Name: "group.filter.class", Type: TypeClass, Default: mirrorPackage + "DefaultGroupFilter", Scope: flowOrTop, Values: []string{"DefaultGroupFilter"}, Effect: Refused, Why: jvmOnly},
 	{Name: "refresh.groups.enabled", Type: TypeBool, Default: "true", Scope: flowOrTop, Doc: "Looks for new groups while running."},
-	{Name: "refresh.groups.interval.seconds", Type: TypeSeconds, Default: "10", Java: "600", Scope: flowOrTop, Doc: "How often groups are looked for."},
+	{Name: "refresh.groups.interval.seconds", Type: TypeSeconds, Default: "5", Java: "600", Scope: flowOrTop, Doc: "How often groups are looked for."},
 	{Name: "emit.checkpoints.enabled", Type: TypeBool, Default: "true", Scope: flowOrTop, Doc: "Writes checkpoints of groups."},
-	{Name: "emit.checkpoints.interval.seconds", Type: TypeSeconds, Default: "10", Java: "60", Scope: flowOrTop, Doc: "How often checkpoints are written."},
+	{Name: "emit.checkpoints.interval.seconds", Type: TypeSeconds, Default: "5", Java: "60", Scope: flowOrTop, Doc: "How often checkpoints are written."},
 	{Name: "sync.group.offsets.enabled", Type: TypeBool, Default: "false", Scope: flowOrTop, Since: "2.7", Doc: "Commits translated offsets for groups on the target."},
-	{Name: "sync.group.offsets.interval.seconds", Type: TypeSeconds, Default: "10", Java: "60", Scope: flowOrTop, Since: "2.7", Doc: "How often offsets are committed on the target."},
+	{Name: "sync.group.offsets.interval.seconds", Type: TypeSeconds, Default: "5", Java: "60", Scope: flowOrTop, Since: "2.7", Doc: "How often offsets are committed on the target."},
 	{Name: "checkpoints.topic.replication.factor", Type: TypeFactor, Default: "3", Scope: flowOrTop, Doc: "Replication factor of the checkpoints topic."},
 }
 
@@ -107,6 +107,8 @@ var ownKeys = []Key{
 	{Name: "heliograph.foreign.writer", Type: TypeString, Scope: flowOrTop, Values: []string{string(ForeignPark), string(ForeignNote)}, Doc: "What happens where others write to a copy: `park` stops the partition, `note` says so and goes on behind their records. Where the key is silent, `park` under IdentityReplicationPolicy, where these may be the promoted target's own producers, and `note` otherwise."},
 	{Name: policiesKey, Type: TypeList, Scope: flowOrTop, Doc: "Names of policies that hold for some topics in place of the flow's. The first whose topics match decides."},
 	{Name: policiesKey + ".*", Type: TypeString, Scope: flowOrTop, Doc: "`heliograph.policies.<name>.topics`: patterns of source topics. `heliograph.policies.<name>.poison`, `.missing.position`, `.retention.overtaken` and `.foreign.writer`: as heliograph.poison and so on, for these topics; what a policy leaves out is as in the flow."},
+	{Name: "heliograph.progress.group", Type: TypeString, Scope: flowOrTop, Doc: "A consumer group on the source under which heliograph commits how far it has copied, so that Kafka's lag tools and lag exporters show the replication lag; `off` for none. Where the key is silent it is `__heliograph.<source>.<target>` if offset syncs lie on the source, and off if they lie on the target. It is never synced itself."},
+	{Name: "heliograph.sync.group.deletions", Type: TypeBool, Default: "false", Scope: flowOrTop, Doc: "Deletes a group on the target when it was deleted on the source, if the target's group is empty and stands where heliograph put it. Needs sync.group.offsets.enabled."},
 	{Name: "heliograph.compatibility", Type: TypeString, Default: "4", Scope: flowOrTop, Values: []string{"3.9", "4"}, Doc: "Whose rules decide which topics are internal and what topics.exclude is by default: MirrorMaker up to 3.9 leaves out every topic that ends in .internal or -internal, from 4.0 on only MirrorMaker's own."},
 	{Name: "heliograph.strict", Type: TypeBool, Default: "false", Scope: ScopeTop, Doc: "Refuses the file for what is otherwise a warning: unknown and misplaced keys."},
 }

@@ -351,7 +351,7 @@ func TestAliasesThatNeedCare(t *testing.T) {
 func TestIntervalsAreHeldOrOurs(t *testing.T) {
 	f := flowOf(t, load(base), "A->B")
 	silent := joined(f.Topics.Refresh, f.Topics.SyncConfigs, f.Topics.SyncACLs, f.Checkpoints.RefreshGroups, f.Positions.Commit, f.Heartbeats.Every)
-	if want := "every 5s, every 1m, every 1m, every 10s, every 5s, every 1s"; silent != want {
+	if want := "every 5s, every 1m, every 1m, every 5s, every 5s, every 1s"; silent != want {
 		t.Errorf("silent: %s, want %s", silent, want)
 	}
 	f = flowOf(t, load(base+"refresh.topics.interval.seconds = 600\nA->B.sync.topic.configs.interval.seconds = 7\nsync.topic.acls.enabled = false\nB.offset.flush.interval.ms = 60000\n"), "A->B")

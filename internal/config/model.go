@@ -165,6 +165,7 @@ type Checkpoints struct {
 	Emit              Every
 	RefreshGroups     Every
 	SyncGroups        Every // off: group offsets are not written to the target
+	SyncDeletions     bool  // groups deleted on the source are deleted on the target
 	ReplicationFactor int16
 }
 
@@ -172,6 +173,7 @@ type Checkpoints struct {
 // offsets.
 type Positions struct {
 	GroupID           string // the worker group, "<source>-mm2"
+	ProgressGroup     string // on the source; empty: off
 	Topic             string // "mm2-offsets.<source>.internal"
 	Partitions        int32  // of a topic made by us; -1: the target's default
 	ReplicationFactor int16  // -1: the target's default

@@ -31,6 +31,7 @@ func Canary(dep *config.Deployment) *config.Deployment {
 		f.ID.Source = mirror.CanaryAlias(source)
 		beside.Clusters[f.ID.Source] = dep.Clusters[source]
 		f.Positions.GroupID = string(f.ID.Source) + "-mm2"
+		f.Positions.ProgressGroup = ""
 		f.Positions.Topic = mirror.PositionsTopic(f.ID.Source)
 		f.OffsetSyncs.Enabled = false
 		f.Checkpoints = config.Checkpoints{}

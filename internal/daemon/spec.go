@@ -43,10 +43,12 @@ func specOf(f *config.Flow) flow.Spec {
 			EmitEvery:          f.Checkpoints.Emit.Interval,
 			RefreshGroupsEvery: f.Checkpoints.RefreshGroups.Interval,
 			SyncGroupsEvery:    f.Checkpoints.SyncGroups.Interval,
+			SyncDeletions:      f.Checkpoints.SyncDeletions,
 			ReplicationFactor:  f.Checkpoints.ReplicationFactor,
 		},
 		Positions: flow.PositionSpec{
 			GroupID:           f.Positions.GroupID,
+			ProgressGroup:     f.Positions.ProgressGroup,
 			Topic:             f.Positions.Topic,
 			Partitions:        f.Positions.Partitions,
 			ReplicationFactor: f.Positions.ReplicationFactor,

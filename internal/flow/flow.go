@@ -52,6 +52,7 @@ type parts struct {
 	groups     *syncer.GroupSync
 	syncs      *syncer.SyncWriter
 	heartbeats *syncer.Heartbeats
+	progress   *syncer.Progress // nil where it is off
 	emit       *syncer.Loop // the checkpoints job; nil where it is off
 	commit     *syncer.Loop // the group offsets job; nil where it is off
 	loops      []*syncer.Loop

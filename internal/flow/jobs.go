@@ -67,6 +67,27 @@ func (f *Flow) addInternalTopics(p *parts) {
 	p.loops = append(p.loops, f.loop("internal topics", internalTopicsEvery, f.internalTopics))
 }
 
+// addProgress tells lag tools on the source how far we have copied.
+func (f *Flow) addProgress(p *parts) {
+	group := f.spec.Positions.ProgressGroup
+	if group == "" {
+		return
+	}
+	p.progress = syncer.NewProgress(f.source, f.spec.ID, group, func() map[kafka.TopicPartition]mirror.UpstreamOffset {
+		places := map[kafka.TopicPartition]mirror.UpstreamOffset{}
+		for _, t := range p.task.Snapshot() {
+			places[t.Source] = t.Position
+		}
+		return places
+	}, f.deps.Log)
+	p.loops = append(p.loops, f.loop(progressJob, progressEvery, p.progress.RunOnce))
+}
+
+const (
+	progressJob   = "progress group"
+	progressEvery = 5 * time.Second
+)
+
 // addPromotion publishes the syncs of quiet partitions with each commit of positions.
 func (f *Flow) addPromotion(p *parts) {
 	if p.syncs == nil {
@@ -89,7 +110,7 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
 	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
-		Own:        map[string]bool{s.Positions.GroupID: true},
+		Own:        map[string]bool{s.Positions.GroupID: true, s.Positions.ProgressGroup: true},
 		Translator: translator{p.task, tail}, TargetPartitions: p.topics.TargetPartitions,
 		Followed: func() { p.emit.Kick() },
 		Emitted: func() {

@@ -131,6 +131,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	f.addHeartbeats(p, owner)
 	f.addInternalTopics(p)
 	f.addPromotion(p)
+	f.addProgress(p)
 	return p
 }
 

@@ -72,12 +72,14 @@ type CheckpointSpec struct {
 	EmitEvery          time.Duration // zero: no checkpoints
 	RefreshGroupsEvery time.Duration
 	SyncGroupsEvery    time.Duration // zero: group offsets are not written to the target
+	SyncDeletions      bool          // groups deleted on the source are deleted on the target
 	ReplicationFactor  int16
 }
 
 // PositionSpec says where and how often positions are kept.
 type PositionSpec struct {
 	GroupID           string // the lane group, MirrorMaker's worker group
+	ProgressGroup     string // on the source, tells how far we have copied; empty: off
 	Topic             string // mm2-offsets.<source>.internal
 	Partitions        int32  // the number of lanes of a topic made by us
 	ReplicationFactor int16

@@ -151,6 +151,9 @@ func (f *Flow) Status() Status {
 	if p.acls != nil {
 		s.jobInactive("acls", p.acls.Report().Inactive)
 	}
+	if p.progress != nil {
+		s.jobInactive(progressJob, p.progress.Denied())
+	}
 	if p.task == nil {
 		return s
 	}

@@ -61,6 +61,23 @@ func DeadLettersTopic(source ClusterAlias) string {
 	return "mm2-dead-letters." + string(source) + ".internal"
 }
 
+// progressPrefix begins the names of progress groups. Groups that begin with two
+// underscores are not followed by any MirrorMaker unless it is told to.
+const progressPrefix = "__heliograph."
+
+// ProgressGroup is the consumer group on a flow's source that tells how far the
+// flow has copied.
+func ProgressGroup(f FlowID) string {
+	return progressPrefix + string(f.Source) + "." + string(f.Target)
+}
+
+// ProgressMetadata is the metadata of offsets that a progress group commits, by
+// which a progress group of any name is told from a consumer's.
+const ProgressMetadata = "heliograph: replication progress"
+
+// IsProgressGroup reports whether the name is one of a progress group.
+func IsProgressGroup(group string) bool { return strings.HasPrefix(group, progressPrefix) }
+
 // LossesTopic is the topic of ours on the target that holds the loss ledger.
 const LossesTopic = "mm2-losses.internal"
 

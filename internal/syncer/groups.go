@@ -157,6 +157,9 @@ func (g *GroupSync) follows(group string) (bool, string) {
 	if g.o.Own[group] {
 		return false, "the replicator's own group"
 	}
+	if mirror.IsProgressGroup(group) {
+		return false, progressOf
+	}
 	return g.o.Groups.Explain(group)
 }
 
@@ -211,6 +214,8 @@ func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []stri
 			switch {
 			case err != nil:
 				skipped[group] = g.unreadable(group, err)
+			case tellsProgress(got[group].Offsets):
+				skipped[group] = progressOf
 			case len(g.relevant(got[group].Offsets)) == 0:
 				skipped[group] = "nothing committed for a topic that is copied"
 			default:
@@ -220,6 +225,18 @@ func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []stri
 		return nil
 	})
 	return followed, err
+}
+
+const progressOf = "the progress of a replicator, no consumer's"
+
+// tellsProgress reports whether a group of any name is a replicator's progress.
+func tellsProgress(committed []kafka.GroupOffset) bool {
+	for _, o := range committed {
+		if o.Metadata != mirror.ProgressMetadata {
+			return false
+		}
+	}
+	return len(committed) > 0
 }
 
 func (g *GroupSync) unreadable(group string, err error) string {
