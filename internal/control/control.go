@@ -23,11 +23,11 @@ import (
 type Engine interface {
 	// Apply makes exactly these flows be there, each as it is wanted. It starts and
 	// stops what changed and returns without waiting for clusters.
-	Apply(wanted []daemon.Wanted)
+	Apply(wanted []daemon.Wanted) error
 	// Effect tells what Apply would do to a flow that runs.
 	Effect(old, wanted *daemon.Wanted) daemon.Effect
-	Restart(id mirror.FlowID) bool
-	Status(id mirror.FlowID) (flow.Status, bool)
+	Restart(id mirror.FlowID) error
+	StatusOf(id mirror.FlowID) (flow.Status, bool)
 }
 
 // Options make a Control.
@@ -107,8 +107,12 @@ func (c *Control) refresh(ctx context.Context) error {
 }
 
 func (c *Control) apply(s *state) {
-	if c.opts.Engine != nil {
-		c.opts.Engine.Apply(s.wanted(c.policy.Load()))
+	if c.opts.Engine == nil {
+		return
+	}
+	if err := c.opts.Engine.Apply(s.wanted(c.policy.Load())); err != nil {
+		c.log.Error("not every change could be applied", "err", err)
+		c.events.publish(Event{Kind: "apply.failed", Resource: "server", Message: err.Error(), Revision: s.revision})
 	}
 }
 
@@ -183,7 +187,7 @@ func (c *Control) Status(ctx context.Context, source, target string) (flow.Statu
 	if err != nil || c.opts.Engine == nil {
 		return flow.Status{}, false
 	}
-	return c.opts.Engine.Status(h.ID())
+	return c.opts.Engine.StatusOf(h.ID())
 }
 
 // Document is one document.
@@ -286,8 +290,11 @@ func (c *Control) Restart(ctx context.Context, source, target string) error {
 		return errorf(Forbidden, "the token may only read")
 	case h.Paused:
 		return errorf(Conflict, "flow %s is paused: resume starts it", h.ID())
-	case c.opts.Engine == nil || !c.opts.Engine.Restart(h.ID()):
+	case c.opts.Engine == nil:
 		return errorf(Conflict, "flow %s does not run", h.ID())
+	}
+	if err := c.opts.Engine.Restart(h.ID()); err != nil {
+		return &Error{Kind: Conflict, Message: "flow " + h.ID().String() + " could not be restarted", Cause: err}
 	}
 	c.events.publish(Event{Kind: "flow.restarted", Resource: "flow " + h.ID().String(), Actor: a.Name, tenant: h.Tenant, Revision: h.Revision})
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,17 +40,24 @@ type Options struct {
 	WatchEvery time.Duration
 }
 
-// Daemon runs the flows of one deployment. New makes it, Run runs it once.
+// Daemon runs flows. New and NewEmpty make one, Run runs it once, and Apply changes at
+// any time what it runs.
 type Daemon struct {
-	opts    Options
-	log     *slog.Logger
-	budget  *replicate.Budget
-	slots   []*slot
-	clients []*cluster.Client
-	admin   *telemetry.Admin // nil without Listen
+	opts   Options
+	log    *slog.Logger
+	budget *replicate.Budget
+	brakes *brakes
+	runner func(*slot) runner // makes a flow; another one in tests
+	admin  *telemetry.Admin   // nil without Listen
 
-	mu struct {
+	applying sync.Mutex // held for one Apply
+	mu       struct {
 		sync.Mutex
+		slots   []*slot // in the order of the file, or of Apply
+		byID    map[mirror.FlowID]*slot
+		launch  func(*slot) // starts a slot; nil while the daemon does not run
+		live    map[*slot]bool
+		errs    []error
 		stopped bool
 	}
 }
@@ -57,26 +65,47 @@ type Daemon struct {
 // New makes clients and flows. Nothing is contacted, but key stores are read, so
 // that a wrong path or password is an error here. The deployment must have no errors.
 func New(dep *config.Deployment, o Options) (*Daemon, error) {
-	flows := dep.Targeting(o.Targets...)
-	if len(flows) == 0 {
+	wanted := WantedOf(dep, o.Targets...)
+	if len(wanted) == 0 {
 		return nil, noFlows(dep, o.Targets)
 	}
-	d := &Daemon{opts: o, log: o.Log, budget: replicate.NewBudget(dep.Process.MemoryBytes)}
-	brakes := newBrakes(dep)
-	for i := range flows {
-		f := &flows[i]
-		deps, err := d.deps(f, brakes)
-		if err != nil {
+	d := NewEmpty(dep.Process, o)
+	for i := range wanted {
+		s := d.newSlot(wanted[i], nil)
+		if err := s.open(); err != nil {
 			d.closeClients()
-			return nil, fmt.Errorf("flow %s: %w", f.ID, err)
+			return nil, fmt.Errorf("flow %s: %w", s.id, err)
 		}
-		spec := specOf(f)
-		d.slots = append(d.slots, &slot{
-			id: f.ID, target: deps.Target, log: deps.Log,
-			fresh: func() runner { return flow.New(spec, deps) },
-		})
+		d.add(s)
+		for _, what := range OtherLogins(wanted[i].Flow) {
+			s.log.Warn("the file asks for something that is not done", telemetry.KeyReason, what)
+		}
 	}
 	return d, nil
+}
+
+// NewEmpty makes a daemon without flows, for Apply to fill.
+func NewEmpty(p config.Process, o Options) *Daemon {
+	return &Daemon{
+		opts: o, log: o.Log, budget: replicate.NewBudget(p.MemoryBytes), brakes: newBrakes(p.BytesPerSecond),
+		runner: func(s *slot) runner { return flow.New(specOf(s.want().Flow), s.deps) },
+	}
+}
+
+func (d *Daemon) add(s *slot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.byID == nil {
+		d.mu.byID = map[mirror.FlowID]*slot{}
+	}
+	d.mu.slots, d.mu.byID[s.id] = append(d.mu.slots, s), s
+}
+
+// slots are those of the flows that are there now.
+func (d *Daemon) slots() []*slot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.mu.slots)
 }
 
 func noFlows(dep *config.Deployment, targets []mirror.ClusterAlias) error {
@@ -98,35 +127,14 @@ func joinAliases(aliases []mirror.ClusterAlias) string {
 	return strings.Join(words, ", ")
 }
 
-func (d *Daemon) deps(f *config.Flow, brakes brakes) (flow.Deps, error) {
-	log := d.log.With(telemetry.KeyFlow, f.ID.String())
-	deps := flow.Deps{Budget: d.budget, Brakes: brakes.of(f.ID), Log: log, Host: d.opts.Host}
-	source, target := Sides(f)
-	for _, s := range []struct {
-		side Side
-		to   **cluster.Client
-	}{{source, &deps.Source}, {target, &deps.Target}} {
-		c, err := OpenSide(f.ID, s.side, d.budget, log)
-		if err != nil {
-			return deps, err
-		}
-		d.clients = append(d.clients, c)
-		*s.to = c
-	}
-	for _, what := range OtherLogins(f) {
-		log.Warn("the file asks for something that is not done", telemetry.KeyReason, what)
-	}
-	return deps, nil
-}
-
 // AwaitTargets returns when every target has answered, or an error for the first
 // that has not within the time. MirrorMaker does not start without its targets;
 // heliograph's own verb never asks.
 func (d *Daemon) AwaitTargets(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
-	for _, s := range d.slots {
-		if err := reach(ctx, s.target, s.log); err != nil {
+	for _, s := range d.slots() {
+		if err := reach(ctx, s.deps.Target, s.log); err != nil {
 			return fmt.Errorf("target cluster %s cannot be reached: %w", s.id.Target, err)
 		}
 	}
@@ -184,23 +192,37 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer stopAdmin()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := make(chan error, len(d.slots))
-	for _, s := range d.slots {
-		go func() {
-			err := s.run(ctx, d.opts.FirstErrorStops)
+	var wg sync.WaitGroup
+	launch := func(s *slot) {
+		own, stop := context.WithCancel(ctx)
+		s.cancel = stop
+		d.mu.live[s] = true
+		wg.Go(func() {
+			defer stop()
+			err := s.run(own, d.opts.FirstErrorStops)
+			s.closeClients()
+			close(s.done)
+			d.mu.Lock()
+			delete(d.mu.live, s)
+			d.mu.errs = append(d.mu.errs, err)
+			d.mu.Unlock()
 			if err != nil && d.opts.FirstErrorStops {
 				cancel(err)
 			}
-			ended <- err
-		}()
+		})
 	}
-	err := d.wait(ctx, ended)
+	d.mu.Lock()
+	d.mu.launch, d.mu.live = launch, map[*slot]bool{}
+	for _, s := range d.mu.slots {
+		if !s.paused {
+			launch(s)
+		}
+	}
+	d.mu.Unlock()
+	err := d.wait(ctx, wg.Wait)
 	d.mu.Lock()
 	d.mu.stopped = true
 	d.mu.Unlock()
-	if !errors.Is(err, ErrStopBound) {
-		d.closeClients()
-	}
 	return err
 }
 
@@ -224,8 +246,8 @@ func (d *Daemon) serveAdmin(ctx context.Context) (stop func()) {
 	}
 }
 
-// wait collects the flows' ends; from ctx's end on the bound runs.
-func (d *Daemon) wait(ctx context.Context, ended <-chan error) error {
+// wait returns when ctx has ended and then all flows have; from ctx's end on the bound runs.
+func (d *Daemon) wait(ctx context.Context, allEnded func()) error {
 	stopping := ctx.Done()
 	watch, stopWatch := d.watchTicks()
 	defer stopWatch()
@@ -233,14 +255,20 @@ func (d *Daemon) wait(ctx context.Context, ended <-chan error) error {
 	defer look.Stop()
 	narrator := newNarrator(d.log)
 	var bound <-chan time.Time
-	var errs []error
-	for open := len(d.slots); open > 0; {
+	ended := make(chan struct{})
+	for {
 		select {
-		case err := <-ended:
-			open--
-			errs = append(errs, err)
+		case <-ended:
+			return errors.Join(d.errors()...)
 		case <-stopping:
 			stopping = nil
+			d.mu.Lock()
+			d.mu.launch = nil // what is applied from now on is not started
+			d.mu.Unlock()
+			go func() {
+				allEnded()
+				close(ended)
+			}()
 			d.log.Info("stopping: flows finish what they have read", telemetry.KeyReason, context.Cause(ctx))
 			timer := time.NewTimer(d.opts.StopWithin)
 			defer timer.Stop()
@@ -250,11 +278,17 @@ func (d *Daemon) wait(ctx context.Context, ended <-chan error) error {
 		case now := <-watch:
 			d.opts.Watch(now, d.Status())
 		case <-bound:
-			errs = append(errs, fmt.Errorf("%w of %s: %s", ErrStopBound, d.opts.StopWithin, strings.Join(d.unfinished(), ", ")))
-			return errors.Join(errs...)
+			err := fmt.Errorf("%w of %s: %s", ErrStopBound, d.opts.StopWithin, strings.Join(d.unfinished(), ", "))
+			return errors.Join(append(d.errors(), err)...)
 		}
 	}
-	return errors.Join(errs...)
+}
+
+// errors are why flows ended that were not asked to.
+func (d *Daemon) errors() []error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.mu.errs)
 }
 
 // watchTicks is a channel that never delivers where nobody watches.
@@ -267,25 +301,37 @@ func (d *Daemon) watchTicks() (ticks <-chan time.Time, stop func()) {
 }
 
 func (d *Daemon) unfinished() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var names []string
-	for _, s := range d.slots {
-		if !s.finished() {
-			names = append(names, s.id.String())
-		}
+	for s := range d.mu.live {
+		names = append(names, s.id.String())
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
+// closeClients is for a daemon that was never run; otherwise every slot closes its own.
 func (d *Daemon) closeClients() {
-	for _, c := range d.clients {
-		c.Close()
+	for _, s := range d.slots() {
+		s.closeClients()
 	}
+}
+
+// clients are those of the flows that are there now.
+func (d *Daemon) clients() []*cluster.Client {
+	var all []*cluster.Client
+	for _, s := range d.slots() {
+		all = append(all, s.openClients()...)
+	}
+	return all
 }
 
 // Flows are the ids of the flows this daemon runs, in the file's order.
 func (d *Daemon) Flows() []mirror.FlowID {
-	ids := make([]mirror.FlowID, len(d.slots))
-	for i, s := range d.slots {
+	all := d.slots()
+	ids := make([]mirror.FlowID, len(all))
+	for i, s := range all {
 		ids[i] = s.id
 	}
 	return ids
@@ -293,8 +339,9 @@ func (d *Daemon) Flows() []mirror.FlowID {
 
 // Status tells how every flow is, in the file's order.
 func (d *Daemon) Status() []flow.Status {
-	all := make([]flow.Status, len(d.slots))
-	for i, s := range d.slots {
+	slots := d.slots()
+	all := make([]flow.Status, len(slots))
+	for i, s := range slots {
 		all[i] = s.status()
 	}
 	return all
@@ -307,7 +354,7 @@ func (d *Daemon) Health() telemetry.Health {
 	h := telemetry.Health{Alive: !d.mu.stopped, Ready: !d.mu.stopped}
 	d.mu.Unlock()
 	for _, s := range d.Status() {
-		ready := s.State == flow.Running || s.State == flow.Degraded
+		ready := s.State == flow.Running || s.State == flow.Degraded || s.State == flow.Paused
 		h.Ready = h.Ready && ready
 		h.Parts = append(h.Parts, telemetry.PartState{
 			Name: s.ID.String(), State: string(s.State), Ready: ready, Reason: s.Reason,

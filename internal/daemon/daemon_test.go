@@ -38,6 +38,8 @@ func (f *fakeFlow) Run(ctx context.Context) error {
 	return nil
 }
 
+func (f *fakeFlow) Update(flow.Spec) {}
+
 func (f *fakeFlow) Status() flow.Status { return flow.Status{ID: f.id, State: flow.Running} }
 
 // starts counts how often a slot's flow was started.
@@ -55,7 +57,7 @@ func (s *starts) count() int {
 func slotOf(name string, f fakeFlow, s *starts) *slot {
 	source, target, _ := strings.Cut(name, "->")
 	f.id = mirror.FlowID{Source: mirror.ClusterAlias(source), Target: mirror.ClusterAlias(target)}
-	return &slot{id: f.id, log: slog.New(slog.DiscardHandler), fresh: func() runner {
+	return &slot{id: f.id, log: slog.New(slog.DiscardHandler), done: make(chan struct{}), fresh: func() runner {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.at = append(s.at, time.Now())
@@ -68,7 +70,11 @@ func daemonOf(o Options, slots ...*slot) *Daemon {
 	if o.StopWithin == 0 {
 		o.StopWithin = 30 * time.Second
 	}
-	return &Daemon{opts: o, log: o.Log, slots: slots}
+	d := NewEmpty(config.Process{}, o)
+	for _, s := range slots {
+		d.add(s)
+	}
+	return d
 }
 
 var errBroken = errors.New("the target's disk is full")

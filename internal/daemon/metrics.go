@@ -36,7 +36,7 @@ func (d *Daemon) Collector() prometheus.Collector {
 		statuses:    d.Status,
 		now:         time.Now,
 		memory:      func() (int64, int64) { return d.budget.Used(), d.budget.Size() },
-		clients:     func() []*cluster.Client { return d.clients },
+		clients:     d.clients,
 	}
 	m.mu.rates = map[partitionKey]*window{}
 	return m

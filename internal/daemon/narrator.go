@@ -38,6 +38,9 @@ func newNarrator(log *slog.Logger) *narrator {
 }
 
 func (n *narrator) look(statuses []flow.Status) {
+	if len(n.flows) > 2*len(statuses)+100 { // most of them are gone
+		clear(n.flows)
+	}
 	for i := range statuses {
 		s := &statuses[i]
 		t := n.flows[s.ID]

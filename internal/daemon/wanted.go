@@ -16,6 +16,9 @@ type Wanted struct {
 	Flow           *config.Flow
 	Source, Target config.Cluster // for their caps
 	Paused         bool
+	// Material tells versions of the files apart that the flow's clients read: key stores,
+	// certificates. Another one restarts the flow with the new content.
+	Material string
 	// Tenant's flows share a cap; empty: none.
 	Tenant               string
 	TenantBytesPerSecond int64

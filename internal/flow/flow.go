@@ -28,6 +28,7 @@ type Flow struct {
 	spec Spec
 	deps Deps
 
+	brake                      *replicate.Brake // this flow's own cap
 	source, target             side
 	onTarget, onSource         *syncer.InternalTopics
 	sourceBudget, targetBudget *syncer.Budget
@@ -38,6 +39,7 @@ type Flow struct {
 		reason string
 		since  time.Time
 		parts  parts
+		update *Spec // the last change, if any
 	}
 }
 
@@ -63,6 +65,7 @@ type parts struct {
 // New makes a flow. Nothing is contacted before Run.
 func New(spec Spec, deps Deps) *Flow {
 	f := &Flow{spec: spec.withDefaults(), deps: deps, source: side{deps.Source}, target: side{deps.Target}}
+	f.brake = replicate.NewBrake(spec.BytesPerSecond)
 	f.sourceBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
 	f.targetBudget = syncer.NewBudget(f.spec.Topics.AdminRequestsPerSecond, time.Now)
 	f.onTarget = syncer.NewInternalTopics(spec.ID.Target, f.target, spec.booksOn(spec.ID.Target), f.targetBudget, deps.Log)
@@ -218,10 +221,14 @@ func (f *Flow) setState(s State, reason string) {
 	f.mu.state, f.mu.reason = s, reason
 }
 
+// setParts makes the parts known, to whom a change may be handed from now on.
 func (f *Flow) setParts(p parts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.mu.parts = p
+	if f.mu.update != nil {
+		p.take(*f.mu.update)
+	}
 }
 
 // runLoops runs jobs until ctx ends and waits for them.

@@ -102,7 +102,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 			return coord.CountRecords(ctx, f.target, tp, from, to)
 		},
 		Source: f.source, Target: f.target, Budget: f.deps.Budget, Log: f.deps.Log,
-		Brakes: append([]*replicate.Brake{replicate.NewBrake(s.BytesPerSecond)}, f.deps.Brakes...),
+		Brakes: append([]*replicate.Brake{f.brake}, f.deps.Brakes...),
 	}
 	if p.syncs != nil {
 		deps.Syncs = p.syncs

@@ -22,6 +22,7 @@ const (
 	Degraded State = "degraded" // running with parked partitions or a failing job
 	Failed   State = "failed"   // needs a person
 	Stopped  State = "stopped"
+	Paused   State = "paused" // by a person; it goes on where it was when it is resumed
 )
 
 // waitsLong is how long a partition may wait before its flow counts as degraded.

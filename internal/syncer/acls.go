@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -31,6 +32,7 @@ type ACLSync struct {
 	said       map[string]bool
 	granted    map[kafka.ACL]bool // made by us, where the target does not tell what it has
 	mayGrant   bool               // the last describe was refused, which says nothing of granting
+	wanted     atomic.Pointer[mirror.TopicSelection]
 	mu         struct {
 		sync.Mutex
 		report ACLReport
@@ -57,9 +59,15 @@ func (s *ACLSync) Report() ACLReport {
 	return s.mu.report
 }
 
+// SetSelection changes the topics whose ACLs the rounds to come copy.
+func (s *ACLSync) SetSelection(t mirror.TopicSelection) { s.wanted.Store(&t) }
+
 // RunOnce does one round. A cluster without an authorizer, or one that does not
 // let us read its ACLs, makes the job inactive and is no failure.
 func (s *ACLSync) RunOnce(ctx context.Context, now time.Time) error {
+	if t := s.wanted.Swap(nil); t != nil {
+		s.o.Selection = *t
+	}
 	source, inactive, err := s.describe(ctx, now, s.source, s.o.Flow.Source, s.o.SourceBudget)
 	if err != nil || inactive != "" {
 		s.note(now, inactive)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -31,6 +32,7 @@ type ConfigSync struct {
 	target     ConfigTarget
 	o          ConfigOptions
 	conditions *Conditions
+	wanted     atomic.Pointer[plan.ConfigRules]
 	mu         struct {
 		sync.Mutex
 		holds  plan.Holds
@@ -73,8 +75,14 @@ func (s *ConfigSync) Report() ConfigReport {
 	return s.mu.report
 }
 
+// SetRules changes which settings the rounds to come keep in step.
+func (s *ConfigSync) SetRules(r plan.ConfigRules) { s.wanted.Store(&r) }
+
 // RunOnce does one round.
 func (s *ConfigSync) RunOnce(ctx context.Context, now time.Time) error {
+	if r := s.wanted.Swap(nil); r != nil {
+		s.o.Rules = *r
+	}
 	pairs, refused, err := s.observe(ctx, now)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -62,6 +63,7 @@ type GroupSync struct {
 	o          GroupOptions
 	topic      kafka.TopicPartition
 	conditions *Conditions
+	filters    atomic.Pointer[groupFilters]
 
 	mu struct {
 		sync.Mutex
@@ -119,10 +121,22 @@ func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o
 		source: source, target: target, books: books, o: o, conditions: NewConditions(o.Log),
 		topic: kafka.TopicPartition{Topic: o.Policy.CheckpointsTopic(o.Flow.Source)},
 	}
+	g.SetFilters(o.Groups, o.Topics)
 	g.mu.skipped = map[string]string{}
 	g.mu.states = map[string]GroupStatus{}
 	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
 	return g
+}
+
+// groupFilters choose groups, and of their offsets those of some topics.
+type groupFilters struct {
+	groups mirror.GroupFilter
+	topics mirror.TopicFilter
+}
+
+// SetFilters changes which groups the rounds to come follow, and for which topics.
+func (g *GroupSync) SetFilters(groups mirror.GroupFilter, topics mirror.TopicFilter) {
+	g.filters.Store(&groupFilters{groups, topics})
 }
 
 // Load reads the checkpoints written before, at the start and whenever the jobs
@@ -160,7 +174,7 @@ func (g *GroupSync) follows(group string) (bool, string) {
 	if mirror.IsProgressGroup(group) {
 		return false, progressOf
 	}
-	return g.o.Groups.Explain(group)
+	return g.filters.Load().groups.Explain(group)
 }
 
 // Discover finds the groups to follow.
@@ -262,8 +276,9 @@ func (g *GroupSync) reportGroup(now time.Time, group, what string, err error) {
 // the filter accepts and that is not internal.
 func (g *GroupSync) relevant(all []kafka.GroupOffset) []kafka.GroupOffset {
 	var some []kafka.GroupOffset
+	topics := g.filters.Load().topics
 	for _, o := range all {
-		if o.Err == nil && o.Offset >= 0 && g.o.Topics.Accepts(o.Topic) && !g.o.Policy.IsInternalTopic(o.Topic) {
+		if o.Err == nil && o.Offset >= 0 && topics.Accepts(o.Topic) && !g.o.Policy.IsInternalTopic(o.Topic) {
 			some = append(some, o)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -97,7 +98,8 @@ type TopicSync struct {
 	conditions         *Conditions // by source topic
 	settingsConditions *Conditions // by target topic
 
-	published []Replica        // nil before the first list
+	wanted    atomic.Pointer[plan.Desired] // taken over by the next round; nil where nothing changed
+	published []Replica                    // nil before the first list
 	first     map[string]int32 // source partition counts of the first round; nil before
 	matched   int              // topics selected in the last round; -1 before
 
@@ -152,6 +154,10 @@ func NewTopicSync(source Describer, target TopicTarget, o TopicOptions) *TopicSy
 	return s
 }
 
+// SetDesired changes what the rounds to come ask for. Partitions that stay selected are
+// published as they were.
+func (s *TopicSync) SetDesired(d plan.Desired) { s.wanted.Store(&d) }
+
 // Pairs are the topics of the last round whose copies exist.
 func (s *TopicSync) Pairs() []plan.Pair {
 	s.mu.Lock()
@@ -184,6 +190,9 @@ func (s *TopicSync) Observe(topic string, id kafka.TopicID, entries []kafka.Conf
 // RunOnce does one round. Its error means that a cluster could not be listed;
 // single topics that fail are parked by name and named in the report.
 func (s *TopicSync) RunOnce(ctx context.Context, now time.Time) error {
+	if d := s.wanted.Swap(nil); d != nil {
+		s.o.Desired = *d
+	}
 	source, err := listTopics(ctx, s.source, s.o.SourceBudget)
 	if err != nil {
 		return located("list topics", s.o.Desired.Flow.Source, err)
