@@ -1,0 +1,265 @@
+package ovh
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"heliograph/internal/cluster"
+	"heliograph/internal/kafka"
+)
+
+// topic is cloud.project.database.kafka.Topic.
+type topic struct {
+	ID                string `json:"id"`
+	Name              string `json:"name"`
+	Partitions        int64  `json:"partitions"`
+	Replication       int64  `json:"replication"`
+	MinInsyncReplicas int64  `json:"minInsyncReplicas"`
+	RetentionBytes    int64  `json:"retentionBytes"` // -1: no bound
+	RetentionHours    int64  `json:"retentionHours"` // -1: for ever
+}
+
+// Kafka's names of a topic's settings.
+const (
+	configMinInsync      = "min.insync.replicas"
+	configRetentionBytes = "retention.bytes"
+	configRetentionTime  = "retention.ms"
+)
+
+// topicID is the id that the brokers gave the topic, or one made from its name where
+// they give none (before 2.8).
+func topicID(alias string, t kafka.TopicDetail) string {
+	if t.ID.Known() {
+		return dashed(t.ID)
+	}
+	return idOf("topic", alias, t.Name)
+}
+
+// userTopics are the topics that are not the brokers' own.
+func userTopics(ctx context.Context, cl *cluster.Client) ([]kafka.TopicDetail, error) {
+	all, err := cl.Topics(ctx)
+	all = slices.DeleteFunc(all, func(t kafka.TopicDetail) bool { return t.Internal || t.Code != kafka.CodeNone })
+	slices.SortFunc(all, func(a, b kafka.TopicDetail) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+func (h *Handler) listTopics(c *call) (any, error) {
+	k, cl, err := h.open(c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	topics, err := userTopics(c.Context(), cl)
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, t := range topics {
+		ids = append(ids, topicID(k.alias, t))
+	}
+	return ids, nil
+}
+
+// topicOf is the topic that the path names.
+func topicOf(c *call, k kafkaService, cl *cluster.Client) (kafka.TopicDetail, error) {
+	id := c.PathValue("topicId")
+	topics, err := userTopics(c.Context(), cl)
+	if err != nil {
+		return kafka.TopicDetail{}, err
+	}
+	for _, t := range topics {
+		if topicID(k.alias, t) == id {
+			return t, nil
+		}
+	}
+	return kafka.TopicDetail{}, notFound(classNotFound, "there is no topic %s on Kafka service %s", id, k.id)
+}
+
+// describe adds a topic's settings to what the metadata tells.
+func describe(ctx context.Context, k kafkaService, cl *cluster.Client, t kafka.TopicDetail) (topic, error) {
+	configs, err := cl.TopicConfigs(ctx, t.Name)
+	if err != nil {
+		return topic{}, err
+	}
+	if err := configs[t.Name].Err; err != nil {
+		return topic{}, err
+	}
+	out := topic{ID: topicID(k.alias, t), Name: t.Name, Partitions: int64(len(t.Partitions))}
+	for _, p := range t.Partitions {
+		out.Replication = max(out.Replication, int64(len(p.Replicas)))
+	}
+	for _, e := range configs[t.Name].Entries {
+		n, err := strconv.ParseInt(e.Value, 10, 64)
+		if err != nil {
+			continue
+		}
+		switch e.Name {
+		case configMinInsync:
+			out.MinInsyncReplicas = n
+		case configRetentionBytes:
+			out.RetentionBytes = n
+		case configRetentionTime:
+			if out.RetentionHours = -1; n >= 0 {
+				out.RetentionHours = n / time.Hour.Milliseconds()
+			}
+		}
+	}
+	return out, nil
+}
+
+func (h *Handler) getTopic(c *call) (any, error) {
+	k, cl, err := h.open(c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	t, err := topicOf(c, k, cl)
+	if err != nil {
+		return nil, err
+	}
+	return describe(c.Context(), k, cl, t)
+}
+
+// topicBody is what a request says about a topic.
+type topicBody struct {
+	partitions, replication int64 // zero: not said
+	configs                 map[string]string
+}
+
+func readTopic(b *body) topicBody {
+	t := topicBody{configs: map[string]string{}}
+	t.partitions = positive(b, "partitions", 100_000)
+	t.replication = positive(b, "replication", math.MaxInt16)
+	if n := positive(b, "minInsyncReplicas", math.MaxInt16); n > 0 {
+		t.configs[configMinInsync] = strconv.FormatInt(n, 10)
+	}
+	if n, ok := b.long("retentionBytes"); ok {
+		if n < -1 {
+			b.fail("retentionBytes", "must be -1 for no bound, or more")
+		}
+		t.configs[configRetentionBytes] = strconv.FormatInt(n, 10)
+	}
+	if n, ok := b.long("retentionHours"); ok {
+		if n < -1 || n > math.MaxInt64/time.Hour.Milliseconds() {
+			b.fail("retentionHours", "must be -1 for ever, or a number of hours")
+		}
+		t.configs[configRetentionTime] = strconv.FormatInt(max(n*time.Hour.Milliseconds(), -1), 10)
+	}
+	return t
+}
+
+// positive is a number above zero; zero where it is not given.
+func positive(b *body, name string, most int64) int64 {
+	n, ok := b.long(name)
+	if ok && b.err == nil && (n < 1 || n > most) {
+		b.fail(name, "must be 1 to %d", most)
+	}
+	return n
+}
+
+func (h *Handler) createTopic(c *call) (any, error) {
+	b := c.body()
+	name := b.required("name")
+	b.text("id") // read-only, and made by the brokers
+	said := readTopic(b)
+	if err := b.done(); err != nil {
+		return nil, err
+	}
+	k, cl, err := h.open(c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	ctx := c.Context()
+	asked := kafka.NewTopic{
+		Name: name, Partitions: int32(cmp.Or(said.partitions, -1)), ReplicationFactor: int16(cmp.Or(said.replication, -1)), Configs: said.configs,
+	}
+	if err := cl.CreateTopics(ctx, []kafka.NewTopic{asked}, false)[name]; err != nil {
+		return nil, err
+	}
+	return awaitTopic(ctx, k, cl, name, func(kafka.TopicDetail) bool { return true })
+}
+
+// awaitTopic describes a topic as soon as the cluster's metadata shows the change
+// that was made, which is a moment after its answer.
+func awaitTopic(ctx context.Context, k kafkaService, cl *cluster.Client, name string, shown func(kafka.TopicDetail) bool) (any, error) {
+	for {
+		topics, err := userTopics(ctx, cl)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(topics, func(t kafka.TopicDetail) bool { return t.Name == name })
+		if i >= 0 && shown(topics[i]) {
+			return describe(ctx, k, cl, topics[i])
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (h *Handler) updateTopic(c *call) (any, error) {
+	k, cl, err := h.open(c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	ctx := c.Context()
+	t, err := topicOf(c, k, cl)
+	if err != nil {
+		return nil, err
+	}
+	now, err := describe(ctx, k, cl, t)
+	if err != nil {
+		return nil, err
+	}
+	b := c.body()
+	b.fixed("id", now.ID)
+	b.fixed("name", now.Name)
+	said := readTopic(b)
+	if said.replication != 0 && said.replication != now.Replication {
+		b.fail("replication", "cannot be changed here: reassign the partitions with Kafka's own tools")
+	}
+	if said.partitions != 0 && said.partitions < now.Partitions {
+		b.fail("partitions", "cannot be lowered: the topic has %d", now.Partitions)
+	}
+	if err := b.done(); err != nil {
+		return nil, err
+	}
+	// What can be refused for more reasons comes first.
+	want := cmp.Or(said.partitions, now.Partitions)
+	if want > now.Partitions {
+		if err := cl.CreatePartitions(ctx, map[string]int32{t.Name: int32(want)})[t.Name]; err != nil {
+			return nil, err
+		}
+	}
+	var changes []kafka.ConfigChange
+	for name, value := range said.configs {
+		changes = append(changes, kafka.ConfigChange{Name: name, Value: value})
+	}
+	if len(changes) > 0 {
+		if err := cl.AlterTopicConfigs(ctx, map[string][]kafka.ConfigChange{t.Name: changes})[t.Name]; err != nil {
+			return nil, err
+		}
+	}
+	return awaitTopic(ctx, k, cl, t.Name, func(t kafka.TopicDetail) bool { return int64(len(t.Partitions)) == want })
+}
+
+func (h *Handler) deleteTopic(c *call) (any, error) {
+	k, cl, err := h.open(c)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	t, err := topicOf(c, k, cl)
+	if err != nil {
+		return nil, err
+	}
+	return nil, cl.DeleteTopics(c.Context(), t.Name)[t.Name]
+}
