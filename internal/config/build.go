@@ -27,7 +27,7 @@ type reader struct {
 }
 
 func (r *reader) note(key, shown string, at Origin) {
-	r.settings[key] = Setting{Key: key, Value: shown, Origin: at}
+	r.settings[key] = Setting{Key: key, Value: redact(shown), Origin: at}
 }
 
 // get returns the value of a key that the file holds.

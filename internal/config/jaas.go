@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,14 +59,30 @@ func parseLoginModule(t *jaasTokens, first jaasToken) (LoginModule, error) {
 		}
 		eq := t.next()
 		if eq.kind != jaasOther || eq.char != '=' {
-			return m, fmt.Errorf("option %s has no value", key.text)
+			return m, fmt.Errorf("option %s has no value", optionName(key.text))
 		}
 		value := t.next()
 		if !value.isText() {
-			return m, fmt.Errorf("option %s has no value that can be read; put it in double quotes", key.text)
+			return m, fmt.Errorf("option %s has no value that can be read; put it in double quotes", optionName(key.text))
 		}
 		m.Options[key.text] = value.text
 	}
+}
+
+// jaasOptions are the options that login modules are given most.
+var jaasOptions = []string{
+	"username", "password", "user", "tokenauth", "clientId", "clientSecret", "scope",
+	"serviceName", "principal", "keyTab", "useKeyTab", "storeKey", "useTicketCache",
+	"awsProfileName", "awsRoleArn", "awsRoleSessionName",
+}
+
+// optionName is what may be said of an option's name. After a quote that is
+// missing or too many, a value stands where a name should.
+func optionName(name string) string {
+	if slices.Contains(jaasOptions, name) {
+		return name
+	}
+	return "with a name that is not usual"
 }
 
 type jaasKind uint8

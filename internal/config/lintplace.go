@@ -98,22 +98,41 @@ func (l *linter) flowClientKey(p place, side, role, name string, val value) {
 		return
 	}
 	for _, alias := range []mirror.ClusterAlias{p.id.Source, p.id.Target} {
-		key := string(alias) + "." + role + "." + name
-		if other, ok := l.raw[key]; ok {
-			l.infof(val.Origin, "", "%s on line %d wins over it for the clients on %s", key, other.Origin.Line, alias)
+		if winner, ok := l.clusterLayer(alias, role, name); ok {
+			l.infof(val.Origin, "", "%s on line %d wins over it for the clients on %s", winner.Key, winner.Line, alias)
 		}
 	}
 }
 
+// clusterLayer is what gives a cluster's clients of that role the setting, where
+// anything does: the key for the role, or for a connection key the cluster's own
+// or the top level's, which MirrorMaker copies into every role.
+func (l *linter) clusterLayer(alias mirror.ClusterAlias, role, name string) (Origin, bool) {
+	keys := []string{string(alias) + "." + role + "." + name}
+	if isConnectionKey(name) {
+		keys = append(keys, string(alias)+"."+name, name)
+	}
+	for _, key := range keys {
+		if val, ok := l.raw[key]; ok {
+			return val.Origin, true
+		}
+	}
+	return Origin{}, false
+}
+
 // sideCluster checks S->T.source.cluster.* and S->T.target.cluster.*.
 func (l *linter) sideCluster(p place, side, name string, val value) {
-	if isConnectionKey(name) {
-		l.known(l.keys.exact[name], place{scope: ScopeCluster, name: name}, val)
-		return
-	}
 	alias := p.id.Source
 	if side == "target" {
 		alias = p.id.Target
+	}
+	if isConnectionKey(name) {
+		l.known(l.keys.exact[name], place{scope: ScopeCluster, name: name}, val)
+		if winner, ok := l.clusterLayer(alias, "consumer", name); ok {
+			l.doubtful(val.Origin, fmt.Sprintf("use %s.%s, or %s.%s.consumer.%s and its like", alias, name, p.id, side, name),
+				"has no effect: %s on line %d wins over it", winner.Key, winner.Line)
+		}
+		return
 	}
 	l.doubtful(val.Origin, fmt.Sprintf("use %s.%s", alias, l.clientForm(name)), "not read at this place: only connection and security keys pass")
 }
@@ -198,6 +217,10 @@ func (l *linter) forTargets(name string) []string {
 
 // unknown speaks of a key that nothing reads.
 func (l *linter) unknown(p place, val value) {
+	if isBlob(p.name) {
+		l.doubtful(val.Origin, "end every line of it but the last with a backslash", "a line of PEM text or of a key stands by itself; nothing reads it")
+		return
+	}
 	if source, rest, ok := strings.Cut(p.name, "->"); ok && p.scope == ScopeTop {
 		l.unknownFlow(source, rest, val)
 		return

@@ -38,6 +38,9 @@ func (b *builder) losses(f *Flow, r *reader) {
 			b.errorf(val.Origin, "", "not a topic's name: %v", err)
 		}
 	}
+	if _, ok := r.get("heliograph.poison"); !ok && poison == PoisonSkipAndRecord {
+		r.note("heliograph.poison", string(poison), r.view["errors.tolerance"].Origin)
+	}
 	if _, ok := r.get(policiesKey); !ok {
 		return
 	}

@@ -132,14 +132,15 @@ func (e *InvalidError) Error() string {
 // report collects problems while a file is read. It drops exact repeats, so a
 // rule may look at one key once per flow.
 type report struct {
-	problems Problems
-	seen     map[Problem]bool
+	problems  Problems
+	seen      map[Problem]bool
+	concealed map[string][]stand // by key: what its references stand for
 }
 
 func (r *report) add(s Severity, at Origin, message, hint string) {
 	p := Problem{
-		Severity: s, File: at.File, Line: at.Line, Column: at.Column, Key: at.Key,
-		Message: message, Hint: hint,
+		Severity: s, File: at.File, Line: at.Line, Column: at.Column, Key: shownKey(at.Key),
+		Message: r.sayable(at.Key, message), Hint: r.sayable(at.Key, hint),
 	}
 	if r.seen == nil {
 		r.seen = map[Problem]bool{}

@@ -142,6 +142,7 @@ func (ps *providers) expand(s string, at Origin, r *report) string {
 		if ps.source.KeepReferences {
 			return expr
 		}
+		r.conceal(at.Key, text, expr)
 		return text
 	})
 }

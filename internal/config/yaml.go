@@ -89,7 +89,9 @@ func (y *yamlReader) syntaxError(err error) {
 		if tok := located.GetToken(); tok != nil && tok.Position != nil {
 			at.Line, at.Column = tok.Position.Line, tok.Position.Column
 		}
-		message = located.GetMessage()
+		// What it quotes is the file's own text.
+		message, _, _ = strings.Cut(located.GetMessage(), `"`)
+		message = strings.TrimRight(message, " :")
 	}
 	y.errorf(at, "", "%s", message)
 }
