@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -161,9 +162,15 @@ func positive(b *body, name string, most int64) int64 {
 	return n
 }
 
+// topicPattern is what Kafka takes as a name, "." and ".." left out.
+var topicPattern = regexp.MustCompile(`^([A-Za-z0-9_-]|\.[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]{0,246}$`)
+
 func (h *Handler) createTopic(c *call) (any, error) {
 	b := c.body()
 	name := b.required("name")
+	if !topicPattern.MatchString(name) {
+		b.fail("name", "%q is not a topic's name: letters, digits, dots, underscores and dashes, at most 249", name)
+	}
 	b.text("id") // read-only, and made by the brokers
 	said := readTopic(b)
 	if err := b.done(); err != nil {
