@@ -13,17 +13,28 @@ import (
 // load reads and resolves a file. Its problems are in the deployment; the error
 // is about the file itself.
 func load(path string, strict bool) (*config.Deployment, error) {
+	dep, _, err := loadNoting(path, strict)
+	return dep, err
+}
+
+// loadNoting also tells which files the references in it were read from.
+func loadNoting(path string, strict bool) (dep *config.Deployment, read []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pe.Err
 		}
-		return nil, exit(exitFile, fmt.Errorf("%s: %w", path, err))
+		return nil, nil, exit(exitFile, fmt.Errorf("%s: %w", path, err))
 	}
-	return config.Load(config.Source{
+	dep = config.Load(config.Source{
 		Name: path, Bytes: data, Strict: strict,
-		ReadFile: os.ReadFile, ReadDir: listDir, LookupEnv: os.LookupEnv,
-	}), nil
+		ReadFile: func(name string) ([]byte, error) {
+			read = append(read, name)
+			return os.ReadFile(name)
+		},
+		ReadDir: listDir, LookupEnv: os.LookupEnv,
+	})
+	return dep, read, nil
 }
 
 func listDir(path string) ([]string, error) {

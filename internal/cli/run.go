@@ -41,6 +41,10 @@ MirrorMaker copies on, keeps its positions beside MirrorMaker's, and leaves
 offset syncs, checkpoints, groups, heartbeats and ACLs alone. It writes nothing to
 the source. 'heliograph verify FILE --canary' compares the two.
 
+The file is read again on SIGHUP and when its content, or that of a file it
+names, has changed. What changed is logged; only the flows it concerns are
+touched. A file with errors is refused, and everything runs on as before.
+
 A cluster that cannot be reached is waited for; other flows run. The log goes to
 standard error: text with a progress line on a terminal, JSON lines elsewhere.
 
@@ -89,15 +93,17 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	before := daemon.Digest([]string{o.File})
 	dep, err := g.loadSound(o.File, o.Strict)
 	if err != nil {
 		return err
 	}
+	r := newReloader(o, dep, before, s.log)
 	if o.Canary {
 		dep = daemon.Canary(dep)
 	}
 	return endOf(s.serve(ctx, received, dep, serveOptions{
-		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin,
+		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin, Reload: r.run,
 	}))
 }
 

@@ -330,7 +330,7 @@ func state(ts *testscript.TestScript) *scriptState { return ts.Value(stateKey{})
 type stateKey struct{}
 
 // signals by their names in scripts.
-var signals = map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+var signals = map[string]os.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
 
 func scriptSignal(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(state(ts).processes[args[0]].cmd.Process.Signal(signals[args[1]]))

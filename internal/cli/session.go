@@ -42,6 +42,8 @@ type serveOptions struct {
 	Admin      string // address that the command line names; "" takes the file's, "off" is none
 	PProf      bool
 	StopWithin time.Duration
+	// Reload, if set, follows changes of the file while the daemon runs, until ctx ends.
+	Reload func(ctx context.Context, d *daemon.Daemon)
 	// AwaitTargets and FirstErrorStops are MirrorMaker's manners.
 	AwaitTargets    time.Duration
 	FirstErrorStops bool
@@ -93,6 +95,9 @@ func (s *session) serve(ctx context.Context, received <-chan os.Signal, dep *con
 	d, release, err := s.open(ctx, dep, o)
 	if err == nil {
 		defer release()
+		if o.Reload != nil {
+			go o.Reload(ctx, d)
+		}
 		err = d.Run(ctx)
 	}
 	if s.screen != nil {

@@ -20,9 +20,12 @@ var errUnknownFlow = errors.New("no such flow runs here")
 func WantedOf(dep *config.Deployment, targets ...mirror.ClusterAlias) []Wanted {
 	flows := dep.Targeting(targets...)
 	out := make([]Wanted, len(flows))
+	files := materials(dep)
 	for i := range flows {
 		id := flows[i].ID
-		out[i] = Wanted{Flow: &flows[i], Source: dep.Clusters[id.Source], Target: dep.Clusters[id.Target]}
+		out[i] = Wanted{
+			Flow: &flows[i], Source: dep.Clusters[id.Source], Target: dep.Clusters[id.Target], Material: files[id.Source] + files[id.Target],
+		}
 	}
 	return out
 }
@@ -262,22 +265,48 @@ func needsRestart(a, b *config.Flow) string {
 	return "a login or certificate" // the values are hidden, so that no effective setting differs
 }
 
-// differingSettings are the keys whose effective values differ.
-func differingSettings(a, b *config.Flow) []string {
+// SettingChange is one effective setting that differs. Secrets are hidden; empty stands for
+// what is not set.
+type SettingChange struct{ Key, Old, New string }
+
+// SettingChanges are the effective settings in which two versions of a flow differ, by key.
+func SettingChanges(a, b *config.Flow) []SettingChange {
 	old := map[string]string{}
 	for _, s := range a.Effective() {
 		old[s.Key] = s.Value
 	}
-	var names []string
+	var changes []SettingChange
 	for _, s := range b.Effective() {
 		if was, ok := old[s.Key]; !ok || was != s.Value {
-			names = append(names, s.Key)
+			changes = append(changes, SettingChange{s.Key, was, s.Value})
 		}
 		delete(old, s.Key)
 	}
-	for key := range old {
-		names = append(names, key)
+	for key, was := range old {
+		changes = append(changes, SettingChange{key, was, ""})
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.SortFunc(changes, func(a, b SettingChange) int { return strings.Compare(a.Key, b.Key) })
+	return changes
 }
+
+// differingSettings are the keys alone.
+func differingSettings(a, b *config.Flow) []string {
+	var names []string
+	for _, c := range SettingChanges(a, b) {
+		names = append(names, c.Key)
+	}
+	return names
+}
+
+// Now are the flows that are there, as they are wanted.
+func (d *Daemon) Now() []Wanted {
+	slots := d.slots()
+	all := make([]Wanted, len(slots))
+	for i, s := range slots {
+		all[i] = s.want()
+	}
+	return all
+}
+
+// SetRate changes the cap of all flows together; zero lifts it.
+func (d *Daemon) SetRate(bytesPerSecond int64) { d.brakes.process.SetRate(bytesPerSecond) }
