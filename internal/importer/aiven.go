@@ -26,7 +26,6 @@ type aivenReader struct {
 	*draft
 	endpoints map[string]*reading // by id and by name
 	used      []*reading
-	exactly   []string // flows with exactly-once
 }
 
 // readAiven reads replication flows, and what else of Aiven's answers is given:

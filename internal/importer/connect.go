@@ -114,9 +114,7 @@ func (d *draft) readConnector(f foundConnector, at origin) (connector, bool) {
 		}
 		r.rest()
 	}
-	for _, s := range d.flat(f.config, at) {
-		c.config = append(c.config, s)
-	}
+	c.config = d.flat(f.config, at)
 	return c, true
 }
 

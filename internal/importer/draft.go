@@ -79,9 +79,11 @@ func (d *draft) add(key, value, why string, from origin) {
 	}
 }
 
-func (d *draft) drop(at origin, why string)    { d.notes = append(d.notes, at.note(Dropped, "", why)) }
+func (d *draft) drop(at origin, why string) { d.notes = append(d.notes, at.note(Dropped, "", why)) }
+
 func (d *draft) missing(at origin, why string) { d.notes = append(d.notes, at.note(Missing, "", why)) }
-func (d *draft) remark(at origin, why string)  { d.notes = append(d.notes, at.note(Remark, "", why)) }
+
+func (d *draft) remark(at origin, why string) { d.notes = append(d.notes, at.note(Remark, "", why)) }
 
 // changed names something that lives on in another form.
 func (d *draft) changed(at origin, now, why string) {

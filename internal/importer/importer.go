@@ -105,6 +105,8 @@ func Import(files []File, o Options) (*Result, error) {
 		readAiven(d, inputs)
 	case OVH:
 		readOVH(d, inputs)
+	default:
+		return nil, fmt.Errorf("no reader for the format %q", format)
 	}
 	d.settle()
 	r := &Result{Format: format}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,7 +174,7 @@ func TestEveryFieldIsNamed(t *testing.T) {
 				walk(child.value, path+"."+child.name)
 			}
 			before := n.fields
-			n.fields = append(n.fields[:len(n.fields):len(n.fields)], field{name: "planted.field", line: n.line, value: &node{kind: scalar, text: "x", line: n.line}})
+			n.fields = append(slices.Clip(n.fields), field{name: "planted.field", line: n.line, value: &node{kind: scalar, text: "x", line: n.line}})
 			defer func() { n.fields = before }()
 			d := &draft{}
 			switch in.format {
@@ -185,6 +186,8 @@ func TestEveryFieldIsNamed(t *testing.T) {
 				readAiven(d, []input{in})
 			case OVH:
 				readOVH(d, []input{in})
+			default:
+				t.Fatal(in.format)
 			}
 			d.settle()
 			for _, s := range d.settings {

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,9 +36,9 @@ func (n *node) get(name string) *node {
 	if n == nil || n.kind != object {
 		return nil
 	}
-	for i := len(n.fields) - 1; i >= 0; i-- {
-		if n.fields[i].name == name && n.fields[i].value.kind != null {
-			return n.fields[i].value
+	for _, f := range slices.Backward(n.fields) {
+		if f.name == name && f.value.kind != null {
+			return f.value
 		}
 	}
 	return nil
@@ -119,10 +120,13 @@ func (r *reading) text(name string) (string, bool) {
 func (r *reading) used(name, now string) string {
 	text, ok := r.text(name)
 	if ok {
-		r.d.changed(r.place(name), now, "")
+		r.becomes(name, now)
 	}
 	return text
 }
+
+// becomes names a field that lives on under another name.
+func (r *reading) becomes(name, now string) { r.d.changed(r.place(name), now, "") }
 
 // idle names a field that means nothing here, with the reason.
 func (r *reading) idle(why string, names ...string) {
@@ -174,7 +178,9 @@ func (n *node) value() (text string, items []string, ok bool) {
 	switch n.kind {
 	case scalar:
 		return n.text, nil, true
-	case list:
+	case null, object:
+		return "", nil, false
+	default:
 		items = []string{}
 		for _, item := range n.items {
 			if item.kind != scalar {
@@ -184,5 +190,4 @@ func (n *node) value() (text string, items []string, ok bool) {
 		}
 		return strings.Join(items, ","), items, true
 	}
-	return "", nil, false
 }

@@ -186,7 +186,11 @@ func (d *draft) provider(kind string) string {
 
 // declare makes the provider of the references known.
 func (h *hider) declare() {
-	h.declareProvider(h.name, map[SecretsMode]string{SecretsInEnv: "EnvVarConfigProvider", SecretsInFile: "FileConfigProvider"}[h.options.Secrets])
+	class := "EnvVarConfigProvider"
+	if h.options.Secrets == SecretsInFile {
+		class = "FileConfigProvider"
+	}
+	h.declareProvider(h.name, class)
 }
 
 func (d *draft) declareProvider(name, class string) {

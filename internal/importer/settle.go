@@ -69,10 +69,8 @@ func onlyWords(patterns []string) string {
 			return ""
 		}
 	}
-	for _, name := range []string{"a.b", "a-b"} {
-		if compiled.Match(name) {
-			return ""
-		}
+	if slices.ContainsFunc([]string{"a.b", "a-b"}, compiled.Match) {
+		return ""
 	}
 	return "it matches no topic with a dot or a dash in its name"
 }

@@ -22,7 +22,6 @@ type strimziReader struct {
 	connectors []connector
 	workers    []strimziWorker
 	mounted    []string // secrets that must be mounted
-	secretsVia []string // names of config providers that read Kubernetes' secrets
 }
 
 type strimziWorker struct {
@@ -50,7 +49,7 @@ func readStrimzi(d *draft, inputs []input, mount string) {
 		d.declareProvider(name, "DirectoryConfigProvider")
 	}
 	for _, secret := range r.mounted {
-		d.missing(origin{path: "Secret " + secret}, "mount it at "+mount+"/"+secret+", each of its keys as a file")
+		d.missing(origin{path: "Secret " + secret}, "mount it at "+mount+"/"+secret+", each of its keys as a file, as Kubernetes does; a password must not end in a line end")
 	}
 }
 
@@ -101,7 +100,7 @@ func (r *strimziReader) resource(n *node, at origin) {
 // envelope names what stands around the spec of every resource.
 func (r *strimziReader) envelope(o *reading) *reading {
 	o.taken["apiVersion"], o.taken["kind"] = true, true
-	o.changed(o.place("kind"), "clusters and flows", "")
+	o.becomes("kind", "clusters and flows")
 	o.idle("the operator's own account of what runs", "status")
 	meta := o.open("metadata")
 	meta.idle("nothing here is named after the resource", "name", "namespace")
@@ -112,9 +111,6 @@ func (r *strimziReader) envelope(o *reading) *reading {
 	o.rest()
 	return spec
 }
-
-func (o *reading) drop(at origin, why string)         { o.d.drop(at, why) }
-func (o *reading) changed(at origin, now, why string) { o.d.changed(at, now, why) }
 
 func (r *strimziReader) mirrorMaker(o *reading) {
 	spec := r.envelope(o)
@@ -143,7 +139,7 @@ func (r *strimziReader) mirrorMaker(o *reading) {
 	target := ""
 	if connect, ok := spec.text("connectCluster"); ok {
 		target = connect
-		spec.changed(spec.place("connectCluster"), "the target of the flows", "")
+		spec.becomes("connectCluster", "the target of the flows")
 	}
 	if n := spec.get("target"); n != nil {
 		c := r.cluster(r.open(n, spec.place("target")))
@@ -174,7 +170,7 @@ func (r *strimziReader) mirror(m *reading, target string, clusters map[string]st
 		source, clusters[c.alias] = c.alias, c
 	}
 	if to, ok := m.text("targetCluster"); ok {
-		m.changed(m.place("targetCluster"), "the flow's target", "")
+		m.becomes("targetCluster", "the flow's target")
 		if target == "" {
 			target = to
 		} else if to != target {
@@ -261,11 +257,11 @@ func (r *strimziReader) connectorSpec(o *reading, c *connector) []setting {
 		if strings.EqualFold(text, "true") {
 			c.off = "it is paused"
 		}
-		o.changed(o.place("pause"), "enabled", "")
+		o.becomes("pause", "enabled")
 	}
 	if text, ok := o.text("state"); ok {
 		c.off = offState(text)
-		o.changed(o.place("state"), "enabled", "")
+		o.becomes("state", "enabled")
 	}
 	o.idle("flows that break are started again", "autoRestart")
 	o.idle("offsets are not set by a file", "listOffsets", "alterOffsets")
@@ -280,7 +276,7 @@ func (r *strimziReader) kafkaConnector(o *reading) {
 	spec := r.envelope(o)
 	class, _ := spec.text("class")
 	c := connector{class: simpleClass(class), at: spec.at}
-	spec.changed(spec.place("class"), "a flow", "")
+	spec.becomes("class", "a flow")
 	c.config = r.connectorSpec(spec, &c)
 	if !slices.Contains(connectorOrder, c.class) {
 		r.drop(spec.place("class"), "not one of MirrorMaker's connectors")

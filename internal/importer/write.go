@@ -53,7 +53,7 @@ func (s *setting) list() []string {
 // place is where each setting belongs.
 func (w *writer) place() {
 	// Flows may be named by settings of aliases that are not there; config leaves those at the top.
-	uses, _ := config.Review(config.Source{Name: documentName, KeepReferences: true}, w.draft.entries())
+	uses, _ := config.Review(config.Source{Name: documentName, KeepReferences: true}, w.entries())
 	w.flows = map[string][]line{}
 	w.clusters = map[string][]line{}
 	placed := map[string]config.Use{}
