@@ -177,6 +177,28 @@ func (c *Client) FetchGroupOffsets(ctx context.Context, groups ...string) map[st
 	return out
 }
 
+// DeleteGroups deletes groups. The map has an entry for each; a group that is not
+// there is no error, one that has members is.
+func (c *Client) DeleteGroups(ctx context.Context, groups ...string) map[string]error {
+	const op = "delete group"
+	out := make(map[string]error, len(groups))
+	for _, g := range groups {
+		out[g] = c.fail(op, g, errLeftOut)
+	}
+	resps, err := c.adm.DeleteGroups(ctx, groups...)
+	for _, g := range groups {
+		if r, ok := resps[g]; ok {
+			out[g] = c.fail(op, g, r.Err)
+		} else if err != nil {
+			out[g] = c.fail(op, g, err)
+		}
+		if kafka.CodeOf(out[g]) == kafka.CodeGroupIDNotFound {
+			out[g] = nil
+		}
+	}
+	return out
+}
+
 // CommitGroupOffsets writes offsets of a group that has no members. The map has
 // an entry for each partition, nil where it worked; the error means that none was
 // answered. A group with members answers UNKNOWN_MEMBER_ID for each partition.

@@ -72,9 +72,9 @@ func partitionDesc(name, help string) *prometheus.Desc {
 
 // descs describes the series under our own names.
 type descs struct {
-	flowState, flowTopics, flowLanes, flowPartitions, flowThrottled, flowHeartbeat, flowLosses, flowLost, jobRun, jobOK, groupSynced *prometheus.Desc
-	records, bytes, batches, rewritten, dropped, skipped, lagRecords, lagSeconds, syncs, foreign                                     *prometheus.Desc
-	memoryUsed, memoryLimit, connections, logins, throttle                                                                           *prometheus.Desc
+	flowState, flowTopics, flowLanes, flowPartitions, flowThrottled, flowHeartbeat, flowLosses, flowLost, jobRun, jobOK, groupSynced, groupLatency *prometheus.Desc
+	records, bytes, batches, rewritten, dropped, skipped, lagRecords, lagSeconds, syncs, foreign                                                   *prometheus.Desc
+	memoryUsed, memoryLimit, connections, logins, throttle                                                                                         *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -96,6 +96,9 @@ func newDescs() descs {
 			"1 if the job's last run went well, else 0. Worry when it stays 0: the log has the reason.", "job"),
 		groupSynced: flowDesc("group_synced_partitions",
 			"Partitions of the group whose offsets stand on the target as translated.", "group"),
+		groupLatency: flowDesc("group_sync_seconds",
+			"Time from a group's commit on the source to the same place on the target, of the last ten minutes, at most: "+
+				"counted from the last look that did not see the commit. Worry when it is far above the interval of the sync.", "quantile"),
 		records: partitionDesc("records_total", "Records acknowledged by the target."),
 		bytes:   partitionDesc("bytes_total", "Bytes of batches acknowledged by the target, as they are on the wire."),
 		batches: partitionDesc("batches_total", "Batches acknowledged by the target."),
@@ -155,6 +158,11 @@ func (m *metrics) collectFlow(out chan<- prometheus.Metric, s *flow.Status) {
 	}
 	for _, g := range s.Groups {
 		out <- gauge(m.descs.groupSynced, float64(g.Synced), with(g.Group)...)
+	}
+	if l := s.GroupLatency; l.Count > 0 {
+		for quantile, took := range map[string]time.Duration{"0.5": l.P50, "0.99": l.P99, "1": l.Max} {
+			out <- gauge(m.descs.groupLatency, took.Seconds(), with(quantile)...)
+		}
 	}
 	states := map[string]int{}
 	for i := range s.Partitions {

@@ -15,6 +15,7 @@ import (
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
+	"heliograph/internal/syncer"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -29,7 +30,7 @@ func exampleStatus() flow.Status {
 			{Name: "sync acls", LastRun: at, Err: "CLUSTER_AUTHORIZATION_FAILED"},
 			{Name: "never ran"},
 		},
-		Groups: []flow.GroupStatus{{Group: "billing", Synced: 3}},
+		Groups: []flow.GroupStatus{{Group: "billing", Synced: 3}}, GroupLatency: syncer.GroupLatency{Count: 7, P50: time.Second, P99: 1500 * time.Millisecond, Max: 2 * time.Second},
 		Partitions: []flow.PartitionStatus{
 			{
 				Source: kafka.TopicPartition{Topic: "orders"}, Target: kafka.TopicPartition{Topic: "A.orders"}, State: "running",

@@ -118,9 +118,13 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 				p.commit.Kick()
 			}
 		},
+		CommitEvery: s.Checkpoints.SyncGroupsEvery, Deletions: s.Checkpoints.SyncDeletions,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Now: time.Now, Log: f.deps.Log,
 	})
 	c := s.Checkpoints
+	if c.SyncGroupsEvery > 0 { // a group's place on the target is as fresh as its last checkpoint
+		c.EmitEvery = min(c.EmitEvery, c.SyncGroupsEvery)
+	}
 	discover := f.loop("groups", c.RefreshGroupsEvery, once(owner, p.groups.Discover))
 	p.emit = f.loop("checkpoints", c.EmitEvery, once(owner, p.groups.Emit))
 	p.loops = append(p.loops, discover, p.emit)

@@ -42,6 +42,8 @@ type Status struct {
 	Partitions []PartitionStatus
 	Jobs       []JobStatus
 	Groups     []GroupStatus
+	// GroupLatency is how long groups took from the source to the target.
+	GroupLatency syncer.GroupLatency
 
 	// HeartbeatAt is when the last heartbeat of this pair was written.
 	HeartbeatAt time.Time
@@ -165,6 +167,7 @@ func (f *Flow) Status() Status {
 	}
 	slices.SortFunc(s.Partitions, func(a, b PartitionStatus) int { return a.Source.Compare(b.Source) })
 	if p.groups != nil {
+		s.GroupLatency = p.groups.Latency()
 		for _, g := range p.groups.Report() {
 			s.Groups = append(s.Groups, GroupStatus{Group: g.Group, Synced: g.Synced, Reason: g.Why()})
 		}

@@ -2,10 +2,14 @@ package syncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
@@ -13,26 +17,41 @@ import (
 	"heliograph/internal/telemetry"
 )
 
+const (
+	// settledFor is how long a group is not looked at on the target that stood there
+	// as it should, as long as it does not move on the source.
+	settledFor = 30 * time.Second
+	// commitsAtOnce bounds the commits under way; each is one request of its own.
+	commitsAtOnce = 8
+	// A round's commits are spread over its interval, within these rates a second.
+	leastCommits = 100
+	mostCommits  = 2000
+)
+
 // Commit moves the target's groups to the places their last checkpoints tell,
 // where plan.Group allows it. Groups go through it a few at a time: described,
 // their offsets read, planned and written, so that what was seen is fresh.
 func (g *GroupSync) Commit(ctx context.Context, now time.Time) error {
-	g.mu.Lock()
-	var groups []string
-	for _, group := range g.mu.groups {
-		if len(g.mu.last[group]) > 0 {
-			groups = append(groups, group)
-		}
-	}
-	g.mu.Unlock()
+	groups := g.unsettled(g.o.Now())
 	failed, first := 0, error(nil)
-	err := everyBatch(groups, groupBatch, func(batch []string) error {
+	budget := g.commitBudget(len(groups))
+	err := everyBatch(groups, g.batch(), func(batch []string) error {
 		inputs, err := g.look(ctx, batch)
 		if err != nil {
 			return err
 		}
-		for _, in := range inputs {
-			if err := g.commit(ctx, now, in); err != nil {
+		errs := make([]error, len(inputs))
+		var work errgroup.Group
+		work.SetLimit(commitsAtOnce)
+		for i, in := range inputs {
+			work.Go(func() error {
+				errs[i] = g.commit(ctx, now, in, budget)
+				return nil
+			})
+		}
+		_ = work.Wait() // the errors are in errs
+		for _, err := range errs {
+			if err != nil {
 				failed++
 				first = err
 			}
@@ -42,7 +61,32 @@ func (g *GroupSync) Commit(ctx context.Context, now time.Time) error {
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("offsets of %s not written: %w", counted(failed, "group"), located("commit group offsets", g.o.Flow.Target, first))
 	}
-	return err
+	return errors.Join(err, g.deleteGone(ctx, now))
+}
+
+// unsettled are the groups to look at in this round: those that moved, those of
+// which something did not stand on the target, and the others now and then.
+func (g *GroupSync) unsettled(now time.Time) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var groups []string
+	for _, group := range g.mu.groups {
+		s, ok := g.mu.settled[group]
+		if len(g.mu.last[group]) == 0 || ok && s.change == g.mu.changed[group] && now.Sub(s.at) < settledFor {
+			continue
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// commitBudget spreads the commits of so many groups over most of the interval.
+func (g *GroupSync) commitBudget(groups int) *Budget {
+	perSecond := leastCommits
+	if g.o.CommitEvery > 0 {
+		perSecond = int(float64(groups) / (0.8 * g.o.CommitEvery.Seconds()))
+	}
+	return NewBudget(min(max(perSecond, leastCommits), mostCommits), g.o.Now)
 }
 
 // look takes the snapshot of some groups on the target.
@@ -102,13 +146,16 @@ func (g *GroupSync) look(ctx context.Context, batch []string) ([]plan.GroupInput
 }
 
 // commit writes what the plan allows for one group. Its error is one that passes.
-func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInput) error {
+func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInput, budget *Budget) error {
+	g.mu.Lock()
+	change := g.mu.changed[in.Group] // may move on while we write
+	g.mu.Unlock()
 	planned := plan.Group(in, plan.GroupRules{Fresh: snapshotFresh, Refresh: refreshOffsets, Now: g.o.Now()})
 	withheld := planned.Withheld
 	var outcome map[kafka.TopicPartition]error
 	var err error
 	if len(planned.Commit.Offsets) > 0 {
-		if err := g.o.TargetBudget.Take(ctx); err != nil {
+		if err := budget.Take(ctx); err != nil {
 			return err
 		}
 		offsets := make([]kafka.GroupOffset, len(planned.Commit.Offsets))
@@ -136,6 +183,7 @@ func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInpu
 		}
 	}
 	g.noteCommit(now, in.Group, synced, withheld)
+	g.noteSettled(in.Group, change, withheld)
 	g.reportGroup(now, in.Group, "commit", refused)
 	if synced > 0 {
 		g.o.Log.LogAttrs(ctx, slog.LevelDebug, "group offsets written", slog.String(telemetry.KeyGroup, in.Group), slog.Int(telemetry.KeyCount, synced))
@@ -153,6 +201,18 @@ func becameActive(c kafka.Code) bool {
 		return true
 	}
 	return false
+}
+
+// noteSettled notes whether all of a group stands on the target.
+func (g *GroupSync) noteSettled(group string, change int, withheld []plan.Withheld) {
+	now := g.o.Now()
+	arrived := !slices.ContainsFunc(withheld, func(w plan.Withheld) bool { return w.Reason != plan.InPlace })
+	g.latency.end(group, now, arrived)
+	if arrived {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.mu.settled[group] = settledGroup{change, now}
+	}
 }
 
 func (g *GroupSync) noteWrite(group string, tp kafka.TopicPartition, offset mirror.DownstreamOffset, now time.Time) {

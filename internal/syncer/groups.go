@@ -20,7 +20,13 @@ import (
 )
 
 const (
-	groupBatch = 50 // groups in one describe or offset fetch
+	// A request asks for as many groups as answerOffsets allows, judged by what
+	// they had in the last round, within leastGroups and mostGroups.
+	answerOffsets = 50_000
+	leastGroups   = 10
+	mostGroups    = 500
+	// checkpointBatch is how many checkpoints are written at once.
+	checkpointBatch = 2000
 	// snapshotFresh is how old a target's group may be seen before its offsets
 	// are written: in between it could have been used.
 	snapshotFresh = 10 * time.Second
@@ -46,7 +52,11 @@ type GroupOptions struct {
 	TargetPartitions func() map[string]int32
 	// Followed is called when other groups than before are followed, Emitted when
 	// checkpoints were written: the moments to kick the next job. Nil calls nobody.
-	Followed, Emitted          func()
+	Followed, Emitted func()
+	// CommitEvery is the interval of Commit, over which a round spreads its
+	// requests; Deletions has groups follow that were deleted on the source.
+	CommitEvery                time.Duration
+	Deletions                  bool
 	SourceBudget, TargetBudget *Budget
 	Now                        func() time.Time
 	Log                        *slog.Logger
@@ -73,7 +83,22 @@ type GroupSync struct {
 		last    checkpoints // nil until Load
 		states  map[string]GroupStatus
 		written map[string]map[kafka.TopicPartition]plan.GroupWrite
+		// looked is when a group of the source was last looked at, changed how often
+		// its checkpoints have changed, settled when and at which change all of it
+		// stood on the target.
+		looked  map[string]time.Time
+		changed map[string]int
+		settled map[string]settledGroup
+		offsets int // that a group had on average in the last round
+		gone    map[string]bool
 	}
+	latency latency
+}
+
+// settledGroup is a group of which nothing is left to be written.
+type settledGroup struct {
+	change int
+	at     time.Time
 }
 
 // CheckpointLog is the target as the place of the checkpoints topic.
@@ -125,6 +150,8 @@ func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o
 	g.mu.skipped = map[string]string{}
 	g.mu.states = map[string]GroupStatus{}
 	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
+	g.mu.looked, g.mu.changed = map[string]time.Time{}, map[string]int{}
+	g.mu.settled, g.mu.gone = map[string]settledGroup{}, map[string]bool{}
 	return g
 }
 
@@ -163,6 +190,16 @@ func (g *GroupSync) Load(ctx context.Context) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.mu.last = loaded
+	// Where the target stands at a checkpoint that was written before, we were the
+	// last to write.
+	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
+	for group, of := range loaded {
+		g.mu.written[group] = map[kafka.TopicPartition]plan.GroupWrite{}
+		for tp, c := range of {
+			g.mu.written[group][tp] = plan.GroupWrite{Offset: c.Downstream}
+		}
+	}
+	clear(g.mu.settled)
 	return err == nil
 }
 
@@ -189,8 +226,8 @@ func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
 	skipped := map[string]string{}
 	var named []string
 	for _, l := range listed {
-		if l.ProtocolType != "" && l.ProtocolType != "consumer" {
-			skipped[l.Group] = "no consumer group but of protocol " + l.ProtocolType
+		if why := otherKind(l); why != "" {
+			skipped[l.Group] = why
 			continue
 		}
 		if ok, reason := g.follows(l.Group); !ok {
@@ -207,22 +244,45 @@ func (g *GroupSync) Discover(ctx context.Context, now time.Time) error {
 	if g.take(ctx, followed, skipped, listErr != nil) && g.o.Followed != nil {
 		g.o.Followed()
 	}
+	if listErr == nil {
+		g.noteGone(listed)
+	}
 	if listErr != nil {
 		return fmt.Errorf("some brokers did not tell their groups: %w", located("list groups", g.o.Flow.Source, listErr))
 	}
 	return nil
 }
 
+// otherKind says why a group is no consumer group; empty where it is one.
+func otherKind(l kafka.GroupListing) string {
+	switch {
+	case l.GroupType == "share" || l.ProtocolType == "share":
+		return "a share group: not supported, it acknowledges single records and has no offset to translate"
+	case l.ProtocolType == "" || l.ProtocolType == "consumer":
+		return ""
+	}
+	return "no consumer group but of protocol " + l.ProtocolType
+}
+
+// batch is how many groups one request asks for.
+func (g *GroupSync) batch() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return min(max(answerOffsets/max(g.mu.offsets, 1), leastGroups), mostGroups)
+}
+
 // withTopics keeps the groups that have committed for a topic the filter
 // accepts. A group whose offsets cannot be read is skipped by name.
 func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []string, skipped map[string]string) ([]string, error) {
 	var followed []string
-	err := everyBatch(groups, groupBatch, func(batch []string) error {
+	total := 0
+	err := everyBatch(groups, g.batch(), func(batch []string) error {
 		if err := g.o.SourceBudget.Take(ctx); err != nil {
 			return err
 		}
 		got := g.source.FetchGroupOffsets(ctx, batch...)
 		for _, group := range batch {
+			total += len(got[group].Offsets)
 			err := got[group].Err
 			g.reportGroup(now, group, "offsets", err)
 			switch {
@@ -238,6 +298,9 @@ func (g *GroupSync) withTopics(ctx context.Context, now time.Time, groups []stri
 		}
 		return nil
 	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.offsets = total / max(len(groups), 1)
 	return followed, err
 }
 
@@ -310,7 +373,9 @@ func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[str
 		keep[group] = true
 	}
 	maps.DeleteFunc(g.mu.states, func(group string, _ GroupStatus) bool { return !keep[group] })
-	maps.DeleteFunc(g.mu.written, func(group string, _ map[kafka.TopicPartition]plan.GroupWrite) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.looked, func(group string, _ time.Time) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.changed, func(group string, _ int) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.settled, func(group string, _ settledGroup) bool { return !keep[group] })
 	return changed
 }
 
@@ -325,12 +390,13 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 	}
 	var failed []error
 	written := 0
-	err := everyBatch(groups, groupBatch, func(batch []string) error {
+	err := everyBatch(groups, g.batch(), func(batch []string) error {
 		if err := g.o.SourceBudget.Take(ctx); err != nil {
 			return err
 		}
 		at := g.o.Now()
 		got := g.source.FetchGroupOffsets(ctx, batch...)
+		var due []mirror.Checkpoint
 		for _, group := range batch {
 			g.reportGroup(now, group, "offsets", got[group].Err)
 			if err := got[group].Err; err != nil {
@@ -340,13 +406,10 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 				}
 				continue
 			}
-			n, err := g.emit(ctx, at, group, got[group].Offsets)
-			if err != nil {
-				return err
-			}
-			written += n
+			due = append(due, g.due(at, group, got[group].Offsets)...)
 		}
-		return nil
+		written += len(due)
+		return g.emit(ctx, at, due)
 	})
 	if written > 0 && g.o.Emitted != nil {
 		g.o.Emitted()
@@ -357,9 +420,8 @@ func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// emit writes one group's checkpoints, remembers them once they are written, and
-// returns how many there were.
-func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, committed []kafka.GroupOffset) (int, error) {
+// due are one group's checkpoints that say something new.
+func (g *GroupSync) due(at time.Time, group string, committed []kafka.GroupOffset) []mirror.Checkpoint {
 	relevant := g.relevant(committed)
 	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.Compare(b.TopicPartition) })
 	var translated []mirror.Checkpoint
@@ -371,23 +433,6 @@ func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, commit
 			})
 		}
 	}
-	g.mu.Lock()
-	due := slices.DeleteFunc(slices.Clone(translated), func(c mirror.Checkpoint) bool { return !g.mu.last.due(c) })
-	g.mu.Unlock()
-	if len(due) > 0 {
-		records := make([]kafka.Record, len(due))
-		for i, c := range due {
-			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
-		}
-		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
-			return 0, fmt.Errorf("checkpoints of group %s: %w", group, located("write", g.o.Flow.Target, err))
-		}
-	}
-	g.mu.Lock()
-	for _, c := range due {
-		g.mu.last.put(c)
-	}
-	g.mu.Unlock()
 	g.setStatus(group, func(s *GroupStatus) {
 		s.Partitions, s.Checkpoints, s.CheckpointAt, s.Reason = len(relevant), len(translated), at, ""
 		switch {
@@ -397,7 +442,39 @@ func (g *GroupSync) emit(ctx context.Context, at time.Time, group string, commit
 			s.Reason = fmt.Sprintf("%d of %s can be translated", len(translated), counted(len(relevant), "partition"))
 		}
 	})
-	return len(due), nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	due := slices.DeleteFunc(translated, func(c mirror.Checkpoint) bool { return !g.mu.last.due(c) })
+	before, seen := g.mu.looked[group]
+	g.mu.looked[group] = at
+	if len(due) > 0 && seen {
+		g.latency.begin(group, before)
+	}
+	return due
+}
+
+// emit writes checkpoints, and remembers them once they are written.
+func (g *GroupSync) emit(ctx context.Context, at time.Time, due []mirror.Checkpoint) error {
+	return everyBatch(due, checkpointBatch, func(some []mirror.Checkpoint) error {
+		records := make([]kafka.Record, len(some))
+		for i, c := range some {
+			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
+		}
+		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
+			others := ""
+			if some[0].Group != some[len(some)-1].Group {
+				others = " and others"
+			}
+			return fmt.Errorf("checkpoints of group %s%s: %w", some[0].Group, others, located("write", g.o.Flow.Target, err))
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, c := range some {
+			g.mu.last.put(c)
+			g.mu.changed[c.Group]++
+		}
+		return nil
+	})
 }
 
 // targetName is the partition's name on the target. A topic that came from there

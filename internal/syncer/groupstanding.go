@@ -43,7 +43,7 @@ func (g *GroupSync) Standing(ctx context.Context) ([]GroupStanding, error) {
 	g.mu.last = checkpoints{}
 	g.mu.Unlock()
 	var all []GroupStanding
-	err := everyBatch(groups, groupBatch, func(batch []string) error {
+	err := everyBatch(groups, g.batch(), func(batch []string) error {
 		here := g.source.FetchGroupOffsets(ctx, batch...)
 		there := g.target.FetchGroupOffsets(ctx, batch...)
 		some := make([]GroupStanding, len(batch))
