@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -72,6 +73,7 @@ type Keeper struct {
 	lanes    map[int32]*ownedLane
 	replicas map[int32]map[kafka.TopicPartition]Replica // by lane
 	fences   map[int32]Fence
+	answers  map[int32]map[kafka.TopicPartition]plan.Choice // by lane, until it takes them
 
 	strays struct {
 		sync.Mutex
@@ -84,6 +86,9 @@ type Keeper struct {
 		at time.Time
 	}
 	silenced sync.Once
+	// expiration is how long the target remembers transactional ids; 0 where it
+	// does not tell.
+	expiration atomic.Int64
 }
 
 // NewKeeper makes a keeper that owns nothing yet.
@@ -139,6 +144,36 @@ func (k *Keeper) Assigned(lanes []int32) {
 		k.lanes[n] = o
 		k.wg.Go(func() { o.run(ctx) })
 	}
+}
+
+// Answer decides where a parked partition of a lane owned here goes on. It reports whether
+// the partition is one of those. The lane places it anew, by the answer.
+func (k *Keeper) Answer(tp kafka.TopicPartition, choice plan.Choice) bool {
+	n := k.LaneOf(tp)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.lanes[n]
+	if _, ok := k.replicas[n][tp]; !ok || o == nil {
+		return false
+	}
+	if k.answers == nil {
+		k.answers = map[int32]map[kafka.TopicPartition]plan.Choice{}
+	}
+	if k.answers[n] == nil {
+		k.answers[n] = map[kafka.TopicPartition]plan.Choice{}
+	}
+	k.answers[n][tp] = choice
+	o.signal()
+	return true
+}
+
+// answered takes a lane's answers.
+func (k *Keeper) answered(lane int32) map[kafka.TopicPartition]plan.Choice {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	answers := k.answers[lane]
+	delete(k.answers, lane)
+	return answers
 }
 
 // Revoked drains lanes until ctx ends and gives them up. It returns when

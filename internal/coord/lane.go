@@ -22,8 +22,20 @@ import (
 // takeoverPause is the pause before a failed takeover is tried again.
 const takeoverPause = 2 * time.Second
 
-// keepAliveEvery is far below transactional.id.expiration.ms, seven days by default.
-const keepAliveEvery = time.Hour
+// mostKeepAlive is far below transactional.id.expiration.ms, seven days by default.
+const mostKeepAlive = time.Hour
+
+// NoteExpiration tells how long the target's coordinator remembers a
+// transactional id that nobody uses.
+func (k *Keeper) NoteExpiration(d time.Duration) { k.expiration.Store(int64(d)) }
+
+// keepAliveEvery is how often a lane's transactional id is used at least.
+func (k *Keeper) keepAliveEvery() time.Duration {
+	if d := time.Duration(k.expiration.Load()); d > 0 {
+		return max(min(d/4, mostKeepAlive), time.Second)
+	}
+	return mostKeepAlive
+}
 
 // scanConcurrency bounds the partitions of a lane that are scanned at once.
 const scanConcurrency = 4
@@ -56,6 +68,7 @@ type ownedLane struct {
 	scans   sync.WaitGroup
 	marking sync.Mutex // one fencing transaction at a time
 	slots   chan struct{}
+	answers map[kafka.TopicPartition]plan.Choice // a person's, for partitions about to be placed
 	// scanning are the scans begun for partitions of the lane, ended or not.
 	scanning map[kafka.TopicPartition]*scanRun
 }
@@ -111,7 +124,8 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	defer cancel(nil)
 	o.lane, o.stored, o.running, o.ran = nil, nil, map[kafka.TopicPartition]Replica{}, map[kafka.TopicPartition]bool{}
 	o.slots, o.scanning = make(chan struct{}, scanConcurrency), map[kafka.TopicPartition]*scanRun{}
-	keepAlive := time.NewTicker(keepAliveEvery)
+	o.answers = map[kafka.TopicPartition]plan.Choice{}
+	keepAlive := time.NewTimer(o.keeper.keepAliveEvery())
 	defer keepAlive.Stop()
 	for {
 		if err := o.reconcile(ctx); err != nil && !o.tolerate(ctx, err) {
@@ -137,6 +151,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 			return true
 		case <-keepAlive.C:
 			o.keepAlive(ctx)
+			keepAlive.Reset(o.keeper.keepAliveEvery())
 		case <-o.wake:
 		}
 	}
@@ -196,6 +211,13 @@ func (o *ownedLane) reconcile(life context.Context) error {
 	var gone []kafka.TopicPartition
 	for tp, r := range o.running {
 		if w, ok := wanted[tp]; !ok || w.SourceID != r.SourceID || w.Target != r.Target {
+			gone = append(gone, tp)
+			delete(o.running, tp)
+		}
+	}
+	for tp, choice := range o.keeper.answered(o.index) {
+		o.answers[tp] = choice
+		if _, ok := o.running[tp]; ok { // parked; it is placed anew
 			gone = append(gone, tp)
 			delete(o.running, tp)
 		}
@@ -351,6 +373,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			continue
 		}
 		o.running[r.Source], o.ran[r.Source] = r, true
+		delete(o.answers, r.Source)
 		switch p.Kind {
 		case plan.PlacePark:
 			o.lane.Park(replicate.TrackSpec{Replica: r.Replica, Next: in.SourceLog.Start, Write: in.TargetLog.End}, parkReason(in, p))
@@ -412,6 +435,7 @@ func (o *ownedLane) input(ctx context.Context, r Replica, source plan.SourceLog,
 		SourceID: r.SourceID, TargetID: r.TargetID,
 		SourceLog: source, TargetLog: target,
 		Reset: k.opts.Reset, Born: r.Born, Missing: r.Missing, ParkOvertaken: r.Policy.ParkOvertaken,
+		Answer: o.answers[r.Source],
 	}
 	if s, ok := o.stored[r.Source]; ok {
 		in.Stored = &s.Stored

@@ -55,8 +55,8 @@ type parts struct {
 	syncs      *syncer.SyncWriter
 	heartbeats *syncer.Heartbeats
 	progress   *syncer.Progress // nil where it is off
-	emit       *syncer.Loop // the checkpoints job; nil where it is off
-	commit     *syncer.Loop // the group offsets job; nil where it is off
+	emit       *syncer.Loop     // the checkpoints job; nil where it is off
+	commit     *syncer.Loop     // the group offsets job; nil where it is off
 	loops      []*syncer.Loop
 	background []func(ctx context.Context)
 	groupErr   error // why the lane group does not work at the moment

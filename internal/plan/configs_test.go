@@ -167,6 +167,26 @@ func TestDriftOfTheTargetIsPutBackAtOnce(t *testing.T) {
 	}
 }
 
+func TestARefusedChangeWaitsUntilTheSourceWishesAnother(t *testing.T) {
+	low := map[string]string{"retention.ms": "1000"}
+	p := configRound(t, Holds{}, start, nil, low, nil)
+	holds, ok := p.Holds.Refuse(HoldKey{"A.orders", "retention.ms"})
+	if !ok {
+		t.Fatal("nothing waits")
+	}
+	p = configRound(t, holds, start.Add(25*time.Hour), nil, low, nil)
+	if p = configRound(t, p.Holds, start.Add(240*time.Hour), nil, low, nil); len(p.Holds.Held()) != 1 {
+		t.Errorf("it was made all the same: %s", lines(p.Actions))
+	}
+	if !p.Holds.Held()[HoldKey{"A.orders", "retention.ms"}].Refused {
+		t.Errorf("it is not refused any more: %+v", p.Holds.Held())
+	}
+	p = configRound(t, p.Holds, start.Add(241*time.Hour), nil, map[string]string{"retention.ms": "500"}, nil)
+	if h := p.Holds.Held()[HoldKey{"A.orders", "retention.ms"}]; h.Refused || h.Wish != "=500" {
+		t.Errorf("another wish: %+v", h)
+	}
+}
+
 func TestHoldsOfGoneTopicsAreForgotten(t *testing.T) {
 	p := configRound(t, Holds{}, start, nil, map[string]string{"retention.ms": "1000"}, nil)
 	p = configRound(t, p.Holds, start, func(in *ConfigInput) { in.Pairs = nil }, nil, nil)

@@ -22,6 +22,7 @@ type Hold struct {
 	Since    time.Time
 	Until    time.Time // from then on the change is made
 	Accepted bool      // somebody said yes
+	Refused  bool      // somebody said no: it waits until the source wishes something else
 }
 
 // Holds is the memory of [Configs] between rounds, a value: what waits, and what
@@ -38,13 +39,19 @@ type Holds struct {
 func (h Holds) Held() map[HoldKey]Hold { return maps.Clone(h.held) }
 
 // Accept lets a waiting change pass in the next round. It reports whether there is one.
-func (h Holds) Accept(key HoldKey) (Holds, bool) {
+func (h Holds) Accept(key HoldKey) (Holds, bool) { return h.decide(key, true) }
+
+// Refuse keeps a waiting change from being made when its time is over. It reports whether there
+// is one.
+func (h Holds) Refuse(key HoldKey) (Holds, bool) { return h.decide(key, false) }
+
+func (h Holds) decide(key HoldKey, yes bool) (Holds, bool) {
 	hold, ok := h.held[key]
 	if !ok {
 		return h, false
 	}
 	next := h.clone()
-	hold.Accepted = true
+	hold.Accepted, hold.Refused = yes, !yes
 	next.held[key] = hold
 	return next, true
 }
@@ -86,7 +93,7 @@ func (h Holds) passes(key HoldKey, wish string, now time.Time) bool {
 		return true
 	}
 	hold, ok := h.held[key]
-	return ok && hold.Wish == wish && (hold.Accepted || !now.Before(hold.Until))
+	return ok && hold.Wish == wish && !hold.Refused && (hold.Accepted || !now.Before(hold.Until))
 }
 
 // hold keeps a change waiting and reports whether it is a new one.

@@ -75,6 +75,27 @@ func (s *ConfigSync) Report() ConfigReport {
 	return s.mu.report
 }
 
+// Holds are the changes that wait because they could delete records.
+func (s *ConfigSync) Holds() map[plan.HoldKey]plan.Hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.holds.Held()
+}
+
+// Decide lets a waiting change pass in the next round, or keeps it from passing at all. It
+// reports whether there is such a change.
+func (s *ConfigSync) Decide(key plan.HoldKey, accept bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	decide := s.mu.holds.Refuse
+	if accept {
+		decide = s.mu.holds.Accept
+	}
+	next, ok := decide(key)
+	s.mu.holds = next
+	return ok
+}
+
 // SetRules changes which settings the rounds to come keep in step.
 func (s *ConfigSync) SetRules(r plan.ConfigRules) { s.wanted.Store(&r) }
 

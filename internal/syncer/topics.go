@@ -100,8 +100,8 @@ type TopicSync struct {
 
 	wanted    atomic.Pointer[plan.Desired] // taken over by the next round; nil where nothing changed
 	published []Replica                    // nil before the first list
-	first     map[string]int32 // source partition counts of the first round; nil before
-	matched   int              // topics selected in the last round; -1 before
+	first     map[string]int32             // source partition counts of the first round; nil before
+	matched   int                          // topics selected in the last round; -1 before
 
 	mu struct {
 		sync.Mutex
