@@ -90,6 +90,7 @@ func (l *linter) run() {
 		p, val := l.place(key), l.raw[key]
 		if k := l.keys.find(p.name); k != nil && k.Scope&p.scope != 0 {
 			l.known(k, p, val)
+			l.providerKey(p, val)
 			continue
 		}
 		if l.clientLayer(p, val) {
@@ -101,6 +102,7 @@ func (l *linter) run() {
 		}
 		l.unknown(p, val)
 	}
+	l.idleFlows()
 }
 
 // known checks a key that stands where it is read.

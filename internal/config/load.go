@@ -119,8 +119,18 @@ func aliases(src Source, raw view, r *report) []mirror.ClusterAlias {
 				"clusters is missing: this is the configuration of one Connect connector (%s), not an mm2.properties file", simpleName(trim(class.Text)))
 			return nil
 		}
-		r.errorf(Origin{File: src.Name, Key: "clusters"}, "write clusters = A, B", "clusters is missing")
-		return nil
+		used := clustersInUse(raw)
+		at, hint := Origin{File: src.Name, Key: "clusters"}, "write clusters = A, B"
+		if len(used) > 0 {
+			hint = "write clusters = " + joinAliases(used)
+		}
+		for _, key := range raw.ordered() {
+			if suggest(key, []string{"clusters"}) != "" {
+				at.Line, hint = raw[key].Origin.Line, "did you mean clusters where "+key+" stands?"
+			}
+		}
+		r.errorf(at, hint, "clusters is missing")
+		return used
 	}
 	var out []mirror.ClusterAlias
 	for _, item := range val.list() {
@@ -140,6 +150,14 @@ func aliases(src Source, raw view, r *report) []mirror.ClusterAlias {
 		r.errorf(val.Origin, "separate aliases by commas", "at least two clusters are needed, and %d is named", len(out))
 	}
 	return out
+}
+
+func joinAliases(aliases []mirror.ClusterAlias) string {
+	names := make([]string, len(aliases))
+	for i, a := range aliases {
+		names[i] = string(a)
+	}
+	return strings.Join(names, ", ")
 }
 
 // flowsForHints are the flows whose names make hints useful.

@@ -60,6 +60,10 @@ func TestProblemsOfLines(t *testing.T) {
 		{"A->B.consumer.bootstrap.servers = x:1", "info: A->B.consumer.bootstrap.servers: A.bootstrap.servers on line 2 wins over it for the clients on A|info: A->B.consumer.bootstrap.servers: B.bootstrap.servers on line 3 wins over it for the clients on B"},
 		{"A->B.source.cluster.bootstrap.servers = x:1", "warning: A->B.source.cluster.bootstrap.servers: has no effect: A.bootstrap.servers on line 2 wins over it (use A.bootstrap.servers, or A->B.source.consumer.bootstrap.servers and its like)"},
 		{"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw", "warning: [hidden]: a line of PEM text or of a key stands by itself; nothing reads it (end every line of it but the last with a backslash)"},
+		// read by nothing in this file
+		{"B->A.topics = x", "warning: B->A.topics: B->A is not enabled, so nothing is copied by it (write B->A.enabled = true, or false if that is meant)"},
+		{"B->A.heartbeats.topic.replication.factor = 1", ""},
+		{"config.providers.env.class = EnvVarConfigProvider", `warning: config.providers.env.class: config provider "env" is not declared; nothing reads it (add env to config.providers)`},
 		{"A->B.consumer.override.client.rack = r", "warning: A->B.consumer.override.client.rack: not read at this place: in MirrorMaker only exactly-once offset clients take it (use A.consumer.client.rack)"},
 		{"offset.flush.interval.ms = 1000", "warning: offset.flush.interval.ms: not read at this place (use B.offset.flush.interval.ms)"},
 		{"A->B.offset.flush.interval.ms = 1000", "warning: A->B.offset.flush.interval.ms: not read at this place (use B.offset.flush.interval.ms)"},
@@ -174,6 +178,33 @@ func TestBrokersThatAreNone(t *testing.T) {
 		}
 		wantProblems(t, d.Problems, Info, lines)
 	}
+}
+
+func TestWithoutClustersTheRestIsCheckedAllTheSame(t *testing.T) {
+	d := load("cluster = A, B\nA.bootstrap.servers = a\nB.bootstrap.servers = b:1\nA->B.enabled = tru\nA->B.topics = [\n")
+	var lines []int
+	for _, p := range d.Problems {
+		if p.Severity == Error {
+			lines = append(lines, p.Line)
+		}
+	}
+	if want := []int{1, 2, 4, 5}; !slices.Equal(lines[:min(4, len(lines))], want) {
+		t.Errorf("errors on lines %v, want %v first:\n%v", lines, want, d.Err())
+	}
+	if hint := d.Problems[0].Hint; hint != "did you mean clusters where cluster stands?" {
+		t.Errorf("hint %q", hint)
+	}
+}
+
+func TestProviderParametersThatNothingReads(t *testing.T) {
+	d := load(base + "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n" +
+		"config.providers.env.param.allowlist.pattern = (?!X).*\nconfig.providers.env.param.allowed.path = /x\n")
+	wantProblems(t, d.Problems, Info, []string{"f:8: warning: config.providers.env.param.allowed.path: not a parameter of the built-in config providers; nothing reads it (did you mean config.providers.env.param.allowed.paths?)"})
+}
+
+func TestFlowsThatAreSwitchedOffMayHoldKeys(t *testing.T) {
+	d := load(base + "B->A.enabled = false\nB->A.topics = x\nB->A.groups = x\n")
+	wantProblems(t, d.Problems, Info, []string{"f:6: info: B->A.topics: no effect on records: B->A is switched off on line 5"})
 }
 
 func TestAllProblemsComeAtOnce(t *testing.T) {

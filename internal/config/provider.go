@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"heliograph/internal/mirror"
 )
 
 // Source is a file to load and the ways out of this package that its config
@@ -60,8 +62,8 @@ const providerPackage = "org.apache.kafka.common.config.provider."
 type provider struct {
 	name    string
 	kind    providerKind
-	allowed []string       // allowed.paths; empty: everything
-	names   *regexp.Regexp // allowlist.pattern; nil: every variable
+	allowed []string         // allowed.paths; empty: everything
+	names   *mirror.Patterns // allowlist.pattern; nil: every variable
 }
 
 // providers resolves the references of one file.
@@ -101,13 +103,13 @@ func newProviders(src Source, raw view, r *report) *providers {
 			}
 		}
 		if v, ok := raw[prefix+"param.allowlist.pattern"]; ok {
-			re, err := regexp.Compile(`^(?:` + trim(v.Raw) + `)$`)
+			names, err := mirror.CompilePatterns([]string{trim(v.Raw)})
 			if err != nil {
 				r.errorf(v.Origin, "", "not a pattern that can be read: %v", err)
 				ps.broken[name] = true
 				continue
 			}
-			p.names = re
+			p.names = &names
 		}
 		ps.declared[name] = p
 	}
@@ -193,7 +195,7 @@ func (ps *providers) env(p provider, dir, key string) (string, *lookupError) {
 	switch {
 	case dir != "":
 		return "", &lookupError{message: "an environment variable has no path", hint: "write ${" + p.name + ":" + key + "}"}
-	case p.names != nil && !p.names.MatchString(key):
+	case p.names != nil && !p.names.Match(key):
 		return "", &lookupError{message: "the variable is not allowed by allowlist.pattern"}
 	case ps.source.LookupEnv == nil:
 		return "", &lookupError{message: "environment variables cannot be read here"}
