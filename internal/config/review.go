@@ -14,8 +14,7 @@ type Use struct {
 }
 
 // Review is [Load] for entries that were read elsewhere, and tells of each what
-// becomes of it. Of a key written twice only the last is told. Without clusters
-// nothing is told.
+// becomes of it. Of a key written twice only the last is told.
 func Review(src Source, entries []Entry) ([]Use, *Deployment) {
 	var r report
 	var uses []Use
@@ -47,6 +46,9 @@ func (l *linter) uses(entries []Entry) []Use {
 
 // ParseYAML reads the native form as the entries of the mm2.properties that means the same.
 func ParseYAML(file string, data []byte) ([]Entry, Problems) { return parseYAML(file, data) }
+
+// Redact hides what looks like a secret in a text for people.
+func Redact(text string) string { return redact(text) }
 
 // IsSecretKey says whether a key's value must not be shown, whatever its prefixes.
 func IsSecretKey(key string) bool { return (&catalogue{}).secret(key) }

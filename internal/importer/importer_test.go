@@ -276,6 +276,20 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
+func TestWithoutClusters(t *testing.T) {
+	r, err := Import([]File{{Name: "a.properties", Data: []byte("A.bootstrap.servers = a:9092\nA->B.enabled = true\n")}}, Options{From: Properties})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for _, n := range r.Notes {
+		told = told || n.Verdict == Missing && strings.Contains(n.Why, "clusters is missing")
+	}
+	if r.Complete() || !told {
+		t.Errorf("%v\n%s", r.Notes, r.Document)
+	}
+}
+
 func TestConnectorInAPropertiesFile(t *testing.T) {
 	r := importFiles(t, Options{}, "45")
 	if r.Format != Connect || !strings.Contains(string(r.Document), "flows:") {
@@ -321,6 +335,31 @@ func TestSecretsLeaveTheDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameDeployment(t, string(mode), want, got)
+	}
+}
+
+func TestSecretsInOddPlaces(t *testing.T) {
+	const text = `clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+# A.ssl.key.password = s3cr3t
+# use password="s3cr3t" on Mondays
+A.sasl.jass.config = x required username="u" password="s3cr3t";
+A->B.enabled = true
+A->B.sasl.login.password = s3cr3t
+tokens = https://user:s3cr3t@host/
+`
+	r, err := Import([]File{{Name: "a.properties", Data: []byte(text)}}, Options{Secrets: SecretsInEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(r.Document), "s3cr3t") {
+		t.Errorf("the document shows a secret:\n%s", r.Document)
+	}
+	for _, n := range r.Notes {
+		if strings.Contains(n.String(), "s3cr3t") {
+			t.Errorf("a note shows a secret: %s", n)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"heliograph/internal/config"
 )
 
 // Verdict is what became of something that the original said.
@@ -77,7 +79,7 @@ type origin struct {
 }
 
 func (o origin) note(v Verdict, now, why string) Note {
-	return Note{Verdict: v, File: o.file, Line: o.line, Setting: o.path, Now: now, Why: why}
+	return Note{Verdict: v, File: o.file, Line: o.line, Setting: config.Redact(o.path), Now: config.Redact(now), Why: config.Redact(why)}
 }
 
 // sub is a field below.

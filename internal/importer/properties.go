@@ -143,7 +143,7 @@ func newCommentary(data []byte) *commentary {
 		trimmed := strings.TrimLeft(line, " \t\f")
 		if !continued && (strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "!")) {
 			if word := strings.TrimRight(strings.TrimLeft(trimmed, "#!"), " \t\f"); strings.TrimSpace(word) != "" {
-				c.lines[i+1] = strings.TrimPrefix(word, " ")
+				c.lines[i+1] = commentText(strings.TrimPrefix(word, " "))
 			}
 			continue
 		}
@@ -151,6 +151,15 @@ func newCommentary(data []byte) *commentary {
 		continued = backslashes%2 == 1 && (continued || trimmed != "")
 	}
 	return c
+}
+
+// commentText hides the secret of a setting that was commented out.
+func commentText(text string) string {
+	entries, _ := config.ParseProperties("", []byte(text))
+	if len(entries) == 1 && entries[0].Value != "" && config.IsSecretKey(entries[0].Key) && len(config.References(entries[0].Value)) == 0 {
+		return entries[0].Key + " = [hidden]"
+	}
+	return config.Redact(text)
 }
 
 // above are the comments between the entry before and the one on this line.

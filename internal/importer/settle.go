@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,12 @@ func (d *draft) settle() {
 	var kept []setting
 	for _, s := range d.settings {
 		u, known := effects[s.key]
-		for _, p := range problems[s.key] {
-			s.because(remark(s, p))
+		if s.verdict == Added { // what import adds has its reason
+			delete(problems, s.key)
+		} else {
+			for _, p := range problems[s.key] {
+				s.because(remark(s, p))
+			}
 		}
 		delete(problems, s.key)
 		switch {
@@ -77,11 +82,10 @@ func onlyWords(patterns []string) string {
 
 // headless passes on what config says of keys that are no setting.
 func (d *draft) headless(problems map[string]config.Problems) {
-	for _, p := range problems["clusters"] {
-		d.remark(origin{path: "clusters"}, remedy(p))
-	}
-	for _, p := range problems[""] {
-		d.remark(origin{}, remedy(p))
+	for _, key := range slices.Sorted(maps.Keys(problems)) {
+		for _, p := range problems[key] {
+			d.remark(origin{path: key}, remedy(p))
+		}
 	}
 }
 
@@ -90,7 +94,7 @@ func (d *draft) headless(problems map[string]config.Problems) {
 func remark(s setting, p config.Problem) string {
 	message := strings.TrimPrefix(p.Message, "accepted, has no effect: ")
 	switch {
-	case strings.HasPrefix(p.Hint, "rename it to "), p.Hint == "remove it", p.Hint == "", s.verdict == Added:
+	case strings.HasPrefix(p.Hint, "rename it to "), p.Hint == "remove it", p.Hint == "":
 		return message
 	}
 	return message + " (" + p.Hint + ")"
@@ -100,7 +104,7 @@ func remark(s setting, p config.Problem) string {
 func (s *setting) dropped() Note {
 	n := s.from.note(Dropped, "", strings.Join(s.why, "; "))
 	if value := shown(s.key, trim(s.value)); value != "" && len(value) <= 80 && len(config.References(s.value)) == 0 {
-		n.Setting += " = " + value
+		n.Setting = config.Redact(n.Setting + " = " + value)
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heliograph/internal/config"
+	"heliograph/internal/mirror"
 )
 
 // write makes the document and reads it back: what comes out must be what went in.
@@ -63,7 +64,7 @@ func (w *writer) place() {
 	for i := range w.settings {
 		s := &w.settings[i]
 		u, ok := placed[s.key]
-		if !ok {
+		if !ok || !w.lists(u) {
 			u = config.Use{Scope: config.ScopeTop, Name: s.key}
 		}
 		l := line{setting: s, name: u.Name, list: u.Type == config.TypeList || u.Type == config.TypePatterns}
@@ -81,6 +82,16 @@ func (w *writer) place() {
 		}
 	}
 	w.enabling()
+}
+
+// lists says whether the place of a setting belongs to clusters that the document lists.
+func (w *writer) lists(u config.Use) bool {
+	for _, alias := range []mirror.ClusterAlias{u.Cluster, u.Flow.Source, u.Flow.Target} {
+		if alias != "" && !slices.Contains(w.draft.clusters, string(alias)) {
+			return false
+		}
+	}
+	return true
 }
 
 // line is a setting at its place.
