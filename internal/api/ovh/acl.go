@@ -2,7 +2,6 @@ package ovh
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -207,16 +206,16 @@ func (o holder) reads() bool { return o.has("read") || o.has("admin") }
 
 func (h *Handler) createACL(c *call) (any, error) {
 	b := c.body()
-	b.text("id") // read-only
-	permission, _ := b.enum("permission", permissionNames()...)
+	b.Text("id") // read-only
+	permission, _ := b.Enum("permission", permissionNames()...)
 	if permission == "" {
-		b.fail("permission", "is required")
+		b.Fail("permission", "is required")
 	}
-	o := holder{topic: b.required("topic"), username: b.required("username")}
+	o := holder{topic: b.Required("topic"), username: b.Required("username")}
 	if _, _, ok := pattern(o.topic); !ok {
-		b.fail("topic", "a star may stand at the end only, and a question mark nowhere: Kafka's ACLs know names and prefixes")
+		b.Fail("topic", "a star may stand at the end only, and a question mark nowhere: Kafka's ACLs know names and prefixes")
 	}
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	k, cl, err := h.open(c)
@@ -239,8 +238,8 @@ func (h *Handler) createACL(c *call) (any, error) {
 	if permission != "write" {
 		add = append(add, groups(o.username))
 	}
-	if err := errors.Join(cl.CreateACLs(ctx, add)...); err != nil {
-		return nil, firstOf(err)
+	if err := firstOf(cl.CreateACLs(ctx, add)); err != nil {
+		return nil, err
 	}
 	return out, awaitACL(ctx, cl, func(acls []kafka.ACL) bool {
 		return slices.ContainsFunc(holders(acls), func(have holder) bool {
@@ -249,12 +248,14 @@ func (h *Handler) createACL(c *call) (any, error) {
 	})
 }
 
-// firstOf is the first of errors that were joined.
-func firstOf(err error) error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok && len(many.Unwrap()) > 0 { //nolint:errorlint // made by errors.Join just now
-		return many.Unwrap()[0]
+// firstOf is the first error of many outcomes.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // awaitACL waits until the cluster shows what was changed.
@@ -299,8 +300,8 @@ func (h *Handler) deleteACL(c *call) (any, error) {
 		remove = append(remove, groups(o.username))
 	}
 	_, errs := cl.DeleteACLs(ctx, remove)
-	if err := errors.Join(errs...); err != nil {
-		return nil, firstOf(err)
+	if err := firstOf(errs); err != nil {
+		return nil, err
 	}
 	return nil, awaitACL(ctx, cl, func(acls []kafka.ACL) bool {
 		return !slices.ContainsFunc(acls, func(have kafka.ACL) bool { return slices.Contains(remove, have) })

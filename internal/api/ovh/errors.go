@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 	"heliograph/internal/kafka"
 )
@@ -52,7 +53,6 @@ const (
 	classNotReady        = "Client::Conflict::ServiceNotReady"
 	classOneModification = "Client::Conflict::ServiceOnlyOneModification"
 	classForbidden       = "Client::Forbidden"
-	classToken           = "Client::Unauthorized::InvalidAuthToken"
 )
 
 func notFound(class, format string, args ...any) *Error {
@@ -77,6 +77,9 @@ func forbidden(format string, args ...any) *Error {
 func answerOf(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
+	}
+	if e, ok := errors.AsType[*jsonobject.Error](err); ok {
+		return badRequest("%v", e)
 	}
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		return answerOfControl(e)

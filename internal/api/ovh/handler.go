@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/cluster"
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
@@ -106,7 +107,7 @@ type call struct {
 }
 
 // body takes the request's object apart.
-func (c *call) body() *body { return parseBody(c.data) }
+func (c *call) body() body { return body{jsonobject.Parse(c.data)} }
 
 // work answers one call with a value for JSON, or says why not.
 type work func(c *call) (any, error)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 )
 
@@ -156,13 +157,13 @@ func (h *Handler) createIntegration(c *call) (any, error) {
 func integrationBody(c *call) (source, destination string, err error) {
 	b := c.body()
 	source, destination = b.uuid("sourceServiceId"), b.uuid("destinationServiceId")
-	b.enum("type", integrationType)
-	b.text("id")
-	b.text("status")
-	if parameters, _ := read[map[string]string](b, "parameters", "map[string]string"); len(parameters) > 0 {
-		b.fail("parameters", "this integration takes none")
+	b.Enum("type", integrationType)
+	b.Text("id")
+	b.Text("status")
+	if parameters, _ := jsonobject.Read[map[string]string](b.Object, "parameters", "map[string]string"); len(parameters) > 0 {
+		b.Fail("parameters", "this integration takes none")
 	}
-	return source, destination, b.done()
+	return source, destination, b.Done()
 }
 
 // integrate links a cluster to a service, once.

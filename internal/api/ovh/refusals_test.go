@@ -12,6 +12,7 @@ import (
 
 	govh "github.com/ovh/go-ovh/ovh"
 
+	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 )
 
@@ -170,7 +171,7 @@ func TestWhoMayAsk(t *testing.T) {
 		return c
 	}
 	f.must(plain(token("opstoken")))
-	f.refused(plain(token("wrong")), 401, classToken)
+	f.refused(plain(token("wrong")), 401, "Client::Unauthorized::InvalidAuthToken")
 	f.refused(plain(f.login("", "nobody", "appsecret", "opskey")), 403, classForbidden)
 	f.refused(plain(f.login("", "appkey", "appsecret", "nobody")), 403, classForbidden)
 	f.refused(plain(f.login("", "appkey", "wrong", "opskey")), 400, "Client::BadRequest")
@@ -326,10 +327,10 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := parseBody(data)
+		b := body{jsonobject.Parse(data)}
 		r := newReplication()
 		r.fill(b)
-		err := b.done()
+		err := b.Done()
 		if err == nil && !json.Valid(data) {
 			t.Errorf("accepted, and is no JSON: %q", data)
 		}

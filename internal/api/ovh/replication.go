@@ -102,34 +102,31 @@ func list(text string) []string {
 }
 
 // fill takes over what a body says about the settings.
-func (r *replication) fill(b *body) {
-	enabled, given := b.flag("enabled")
+func (r *replication) fill(b body) {
+	enabled, given := b.Flag("enabled")
 	if !given {
-		b.fail("enabled", "is required")
+		b.Fail("enabled", "is required")
 	}
 	r.Enabled = enabled
-	if v, ok := b.texts("topics"); ok {
+	if v, ok := b.Patterns("topics"); ok {
 		if len(v) == 0 {
-			b.fail("topics", "names no topic")
+			b.Fail("topics", "names no topic")
 		}
 		r.Topics = v
 	}
-	if v, ok := b.texts("topicExcludeList"); ok {
+	if v, ok := b.Patterns("topicExcludeList"); ok {
 		r.TopicExcludeList = v
 	}
-	if v, ok := b.flag("syncGroupOffsets"); ok {
+	if v, ok := b.Flag("syncGroupOffsets"); ok {
 		r.SyncGroupOffsets = v
 	}
-	if v, ok := b.long("syncInterval"); ok {
-		if b.err == nil && (v < 1 || v > maxInterval) {
-			b.fail("syncInterval", "must be 1 to %d seconds", maxInterval)
-		}
+	if v, ok := b.Within("syncInterval", 1, maxInterval); ok {
 		r.SyncInterval = v
 	}
-	if v, ok := b.flag("emitHeartbeats"); ok {
+	if v, ok := b.Flag("emitHeartbeats"); ok {
 		r.EmitHeartbeats = v
 	}
-	if v, ok := b.enum("replicationPolicyClass", defaultPolicy, identityPolicy); ok {
+	if v, ok := b.Enum("replicationPolicyClass", defaultPolicy, identityPolicy); ok {
 		r.ReplicationPolicyClass = v
 	}
 }
@@ -236,7 +233,7 @@ func (h *Handler) createReplication(c *call) (any, error) {
 	r := newReplication()
 	r.SourceIntegration, r.TargetIntegration = b.uuid("sourceIntegration"), b.uuid("targetIntegration")
 	r.fill(b)
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	if r.SourceIntegration == r.TargetIntegration {
@@ -294,7 +291,7 @@ func (h *Handler) updateReplication(c *call) (any, error) {
 	b.fixed("sourceIntegration", r.SourceIntegration)
 	b.fixed("targetIntegration", r.TargetIntegration)
 	r.fill(b)
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	f := s.flow

@@ -240,9 +240,9 @@ func (h *Handler) mirrorAnswer(s mirrorService) service {
 var machines = []string{"nodesPattern", "nodesList", "disk", "networkId", "subnetId", "backups", "backup", "backupTime", "forkFrom", "ipRestrictions"}
 
 // ordered refuses an order of machines; which is no fault of the request's.
-func (b *body) ordered() error {
+func (b body) ordered() error {
 	for _, name := range machines {
-		if _, given := b.take(name); given && b.err == nil {
+		if _, given := b.Take(name); given && b.OK() {
 			return notFound(classNoAvailability, "[%s] heliograph orders no machines; leave it out: a MirrorMaker service is a name here", name)
 		}
 	}
@@ -251,14 +251,14 @@ func (b *body) ordered() error {
 
 func (h *Handler) createMirror(c *call) (any, error) {
 	b := c.body()
-	description, _ := b.text("description")
+	description, _ := b.Text("description")
 	for _, name := range []string{"plan", "version", "maintenanceTime"} {
-		b.text(name) // says something about machines of OVHcloud's
+		b.Text(name) // says something about machines of OVHcloud's
 	}
 	if err := b.ordered(); err != nil {
 		return nil, err
 	}
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	s := mirrorService{id: newID(), revision: 1, doc: serviceDocument{Project: c.project, Description: description, CreatedAt: h.o.Now().UTC()}}
@@ -292,7 +292,7 @@ func (h *Handler) updateMirror(c *call) (any, error) {
 // has read; nothing but the description may differ.
 func (h *Handler) onlyDescription(c *call, now service) (string, error) {
 	b := c.body()
-	description, given := b.text("description")
+	description, given := b.Text("description")
 	if !given {
 		description = now.Description
 	}
@@ -301,11 +301,11 @@ func (h *Handler) onlyDescription(c *call, now service) (string, error) {
 		return "", err
 	}
 	for name, value := range have {
-		if sent, ok := b.take(name); ok && !sameJSON(sent, value) && b.err == nil {
+		if sent, ok := b.Take(name); ok && !sameJSON(sent, value) && b.OK() {
 			return "", &Error{Status: http.StatusBadRequest, Class: classNoUpdate, Message: "[" + name + "] cannot be changed here: heliograph runs no machines"}
 		}
 	}
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return "", err
 	}
 	if description == now.Description {

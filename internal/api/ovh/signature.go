@@ -49,7 +49,7 @@ func (h *Handler) authenticate(r *http.Request, body []byte) (Grant, error) {
 				return grant, nil
 			}
 		}
-		return Grant{}, &Error{Status: http.StatusUnauthorized, Class: classToken, Message: "the access token is not valid"}
+		return Grant{}, &Error{Status: http.StatusUnauthorized, Class: "Client::Unauthorized::InvalidAuthToken", Message: "the access token is not valid"}
 	}
 	key := r.Header.Get("X-Ovh-Application")
 	if key == "" {

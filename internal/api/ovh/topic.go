@@ -131,35 +131,26 @@ type topicBody struct {
 	configs                 map[string]string
 }
 
-func readTopic(b *body) topicBody {
+func readTopic(b body) topicBody {
 	t := topicBody{configs: map[string]string{}}
-	t.partitions = positive(b, "partitions", 100_000)
-	t.replication = positive(b, "replication", math.MaxInt16)
-	if n := positive(b, "minInsyncReplicas", math.MaxInt16); n > 0 {
+	t.partitions, _ = b.Within("partitions", 1, 100_000)
+	t.replication, _ = b.Within("replication", 1, math.MaxInt16)
+	if n, ok := b.Within("minInsyncReplicas", 1, math.MaxInt16); ok {
 		t.configs[configMinInsync] = strconv.FormatInt(n, 10)
 	}
-	if n, ok := b.long("retentionBytes"); ok {
+	if n, ok := b.Long("retentionBytes"); ok {
 		if n < -1 {
-			b.fail("retentionBytes", "must be -1 for no bound, or more")
+			b.Fail("retentionBytes", "must be -1 for no bound, or more")
 		}
 		t.configs[configRetentionBytes] = strconv.FormatInt(n, 10)
 	}
-	if n, ok := b.long("retentionHours"); ok {
+	if n, ok := b.Long("retentionHours"); ok {
 		if n < -1 || n > math.MaxInt64/time.Hour.Milliseconds() {
-			b.fail("retentionHours", "must be -1 for ever, or a number of hours")
+			b.Fail("retentionHours", "must be -1 for ever, or a number of hours")
 		}
 		t.configs[configRetentionTime] = strconv.FormatInt(max(n*time.Hour.Milliseconds(), -1), 10)
 	}
 	return t
-}
-
-// positive is a number above zero; zero where it is not given.
-func positive(b *body, name string, most int64) int64 {
-	n, ok := b.long(name)
-	if ok && b.err == nil && (n < 1 || n > most) {
-		b.fail(name, "must be 1 to %d", most)
-	}
-	return n
 }
 
 // topicPattern is what Kafka takes as a name, "." and ".." left out.
@@ -167,13 +158,13 @@ var topicPattern = regexp.MustCompile(`^([A-Za-z0-9_-]|\.[A-Za-z0-9_-]|\.\.[A-Za
 
 func (h *Handler) createTopic(c *call) (any, error) {
 	b := c.body()
-	name := b.required("name")
+	name := b.Required("name")
 	if !topicPattern.MatchString(name) {
-		b.fail("name", "%q is not a topic's name: letters, digits, dots, underscores and dashes, at most 249", name)
+		b.Fail("name", "%q is not a topic's name: letters, digits, dots, underscores and dashes, at most 249", name)
 	}
-	b.text("id") // read-only, and made by the brokers
+	b.Text("id") // read-only, and made by the brokers
 	said := readTopic(b)
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	k, cl, err := h.open(c)
@@ -231,12 +222,12 @@ func (h *Handler) updateTopic(c *call) (any, error) {
 	b.fixed("name", now.Name)
 	said := readTopic(b)
 	if said.replication != 0 && said.replication != now.Replication {
-		b.fail("replication", "cannot be changed here: reassign the partitions with Kafka's own tools")
+		b.Fail("replication", "cannot be changed here: reassign the partitions with Kafka's own tools")
 	}
 	if said.partitions != 0 && said.partitions < now.Partitions {
-		b.fail("partitions", "cannot be lowered: the topic has %d", now.Partitions)
+		b.Fail("partitions", "cannot be lowered: the topic has %d", now.Partitions)
 	}
-	if err := b.done(); err != nil {
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	// What can be refused for more reasons comes first.

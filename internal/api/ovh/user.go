@@ -75,8 +75,8 @@ func (h *Handler) getUser(c *call) (any, error) {
 
 func (h *Handler) createUser(c *call) (any, error) {
 	b := c.body()
-	name := b.required("name")
-	if err := b.done(); err != nil {
+	name := b.Required("name")
+	if err := b.Done(); err != nil {
 		return nil, err
 	}
 	if !userPattern.MatchString(name) {
@@ -111,7 +111,7 @@ func withPassword(ctx context.Context, k kafkaService, cl *cluster.Client, name 
 
 func (h *Handler) resetPassword(c *call) (any, error) {
 	if len(c.data) > 0 {
-		if err := c.body().done(); err != nil {
+		if err := c.body().Done(); err != nil {
 			return nil, err
 		}
 	}
