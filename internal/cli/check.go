@@ -58,9 +58,17 @@ type checkReport struct {
 	File     string          `json:"file"`
 	OK       bool            `json:"ok"`
 	Problems config.Problems `json:"problems"`
+	Process  *checkProcess   `json:"process,omitempty"`
 	Clusters []checkCluster  `json:"clusters"`
 	Flows    []checkFlow     `json:"flows"`
 	Survey   *daemon.Survey  `json:"survey,omitempty"` // with --connect
+}
+
+// checkProcess is what holds for the whole process. Caps of zero are none.
+type checkProcess struct {
+	MemoryBytes    int64  `json:"memory_bytes"`
+	BytesPerSecond int64  `json:"bytes_per_second,omitempty"`
+	MetricsAddress string `json:"metrics_address"` // empty: off
 }
 
 type checkCluster struct {
@@ -68,6 +76,7 @@ type checkCluster struct {
 	BootstrapServers []string            `json:"bootstrap_servers"`
 	Protocol         string              `json:"protocol"`
 	Mechanism        string              `json:"sasl_mechanism,omitempty"`
+	BytesPerSecond   int64               `json:"bytes_per_second,omitempty"`
 }
 
 type checkFlow struct {
@@ -89,13 +98,19 @@ func runCheck(cmd *cobra.Command, g *globals, o checkOptions) error {
 	if err != nil {
 		return err
 	}
-	r := newCheckReport(o.File, dep, aliases(o.Clusters))
+	var into []mirror.ClusterAlias
+	if dep.Err() == nil {
+		if into, err = targets(dep, o.Clusters); err != nil {
+			return err
+		}
+	}
+	r := newCheckReport(o.File, dep, into)
 	code := exitOK
 	if !r.OK {
 		code = exitFile
 	} else if o.Connect {
 		log, flush := telemetry.NewLogger(g.Err, telemetry.LogOptions{Format: telemetry.LogFormat(g.Output), Level: slog.LevelError, Terminal: telemetry.IsTerminal(g.Err)})
-		r.Survey, err = daemon.Look(cmd.Context(), dep, aliases(o.Clusters), log)
+		r.Survey, err = daemon.Look(cmd.Context(), dep, into, log)
 		flush()
 		if err != nil {
 			return exit(exitFile, err)
@@ -116,13 +131,18 @@ func runCheck(cmd *cobra.Command, g *globals, o checkOptions) error {
 }
 
 func newCheckReport(file string, dep *config.Deployment, targets []mirror.ClusterAlias) *checkReport {
-	r := &checkReport{File: file, OK: dep.Err() == nil, Problems: dep.Problems}
+	r := &checkReport{File: file, OK: dep.Err() == nil, Problems: dep.Problems, Clusters: []checkCluster{}, Flows: []checkFlow{}}
+	if r.Problems == nil {
+		r.Problems = config.Problems{}
+	}
 	if !r.OK {
 		return r // what has errors must not be relied on, so nothing of it is shown
 	}
+	p := dep.Process
+	r.Process = &checkProcess{MemoryBytes: p.MemoryBytes, BytesPerSecond: p.BytesPerSecond, MetricsAddress: p.MetricsAddress}
 	for _, alias := range dep.Aliases {
 		c := dep.Clusters[alias]
-		cc := checkCluster{Alias: alias, BootstrapServers: c.BootstrapServers, Protocol: string(c.Protocol)}
+		cc := checkCluster{Alias: alias, BootstrapServers: c.BootstrapServers, Protocol: string(c.Protocol), BytesPerSecond: c.BytesPerSecond}
 		if c.SASL != nil {
 			cc.Mechanism = c.SASL.Mechanism
 		}
@@ -210,9 +230,15 @@ func (r *checkReport) text(defaults bool) string {
 			if c.Mechanism != "" {
 				fmt.Fprintf(&b, " %s", c.Mechanism)
 			}
+			if c.BytesPerSecond > 0 {
+				fmt.Fprintf(&b, ", at most %s/s", humanBytes(float64(c.BytesPerSecond)))
+			}
 			b.WriteByte('\n')
 		}
 		b.WriteByte('\n')
+	}
+	if r.Process != nil {
+		r.Process.write(&b)
 	}
 	for _, f := range r.Flows {
 		f.write(&b, defaults)
@@ -228,6 +254,18 @@ func (r *checkReport) text(defaults bool) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+func (p *checkProcess) write(b *strings.Builder) {
+	fmt.Fprintf(b, "process\n  %s for records in flight", humanBytes(float64(p.MemoryBytes)))
+	if p.BytesPerSecond > 0 {
+		fmt.Fprintf(b, ", at most %s/s", humanBytes(float64(p.BytesPerSecond)))
+	}
+	if p.MetricsAddress == "" {
+		b.WriteString(", no metrics and health\n\n")
+	} else {
+		fmt.Fprintf(b, ", metrics and health on %s\n\n", p.MetricsAddress)
+	}
 }
 
 func (f *checkFlow) write(b *strings.Builder, defaults bool) {

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"heliograph/internal/flow"
+	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 )
 
-// smoothing is the weight of the newest sample in a shown rate. At a sample a
-// second the line settles within about five seconds and does not flicker.
-const smoothing = 0.35
+// settling is how fast a shown rate forgets what was: at a sample a second the
+// line settles within about five seconds and does not flicker; a sample a minute
+// stands for itself.
+const settling = 2300 * time.Millisecond
 
 // reading is what the progress line shows: totals over all flows, and rates.
 type reading struct {
@@ -25,8 +28,8 @@ type reading struct {
 	BytesPerSecond     float64
 	LagRecords         int64
 	LagSeconds         float64
-	// CatchUp is how long it takes until nothing lags at the present pace;
-	// negative where the lag does not shrink.
+	// CatchUp is how long it takes until nothing lags at the present pace, parked
+	// partitions aside; negative where that lag does not shrink.
 	CatchUp time.Duration
 	Waiting []string // "A->B: reason" of flows that are not running
 }
@@ -36,15 +39,27 @@ type meter struct {
 	at      time.Time
 	records int64
 	bytes   int64
-	lag     int64
-	// rates, smoothed; shrink is how fast the lag falls, in records a second.
-	perSecond, bytesPerSecond, shrink float64
+	places  map[spot]standing
+
+	perSecond, bytesPerSecond, shrink rate // shrink is how fast the lag falls, in records a second
 }
+
+// spot is a source partition of a flow.
+type spot struct {
+	flow      mirror.FlowID
+	partition kafka.TopicPartition
+}
+
+// standing is how far a partition is copied, and how far there is something to copy.
+type standing struct{ copied, end int64 }
 
 // read takes a status of every flow at a time. Counters that fell (a flow or a
 // partition went) count from where they are now.
 func (m *meter) read(now time.Time, flows []flow.Status) reading {
 	r := reading{Flows: len(flows), CatchUp: -1}
+	places := map[spot]standing{}
+	var open, shrunk int64 // lag of what is not parked, and by how much it fell
+	compared := false
 	for i := range flows {
 		f := &flows[i]
 		switch f.State {
@@ -60,33 +75,57 @@ func (m *meter) read(now time.Time, flows []flow.Status) reading {
 		r.LagRecords += lag
 		r.LagSeconds = max(r.LagSeconds, age)
 		for j := range f.Partitions {
-			r.Records += f.Partitions[j].Records
-			r.Bytes += f.Partitions[j].Bytes
+			p := &f.Partitions[j]
+			r.Records += p.Records
+			r.Bytes += p.Bytes
+			if p.State == "parked" {
+				continue
+			}
+			open += p.LagRecords
+			at := spot{f.ID, p.Source}
+			is := standing{copied: int64(p.SourceEnd) - p.LagRecords, end: int64(p.SourceEnd)}
+			places[at] = is
+			// Where the end was not known yet, its first telling is no news of the pace.
+			if was, ok := m.places[at]; ok && was.end > 0 {
+				compared = true
+				shrunk += (is.copied - was.copied) - (is.end - was.end)
+			}
 		}
 	}
-	if seconds := now.Sub(m.at).Seconds(); !m.at.IsZero() && seconds > 0 {
-		m.perSecond = smooth(m.perSecond, float64(max(r.Records-m.records, 0))/seconds)
-		m.bytesPerSecond = smooth(m.bytesPerSecond, float64(max(r.Bytes-m.bytes, 0))/seconds)
-		m.shrink = smooth(m.shrink, float64(m.lag-r.LagRecords)/seconds)
+	if passed := now.Sub(m.at); !m.at.IsZero() && passed > 0 {
+		m.perSecond.add(float64(max(r.Records-m.records, 0)), passed)
+		m.bytesPerSecond.add(float64(max(r.Bytes-m.bytes, 0)), passed)
+		if compared {
+			m.shrink.add(float64(shrunk), passed)
+		}
 	}
-	m.at, m.records, m.bytes, m.lag = now, r.Records, r.Bytes, r.LagRecords
-	r.RecordsPerSecond, r.BytesPerSecond = m.perSecond, m.bytesPerSecond
-	switch {
-	case r.LagRecords == 0:
+	m.at, m.records, m.bytes, m.places = now, r.Records, r.Bytes, places
+	r.RecordsPerSecond, r.BytesPerSecond = m.perSecond.shown(), m.bytesPerSecond.shown()
+	switch shrink := m.shrink.shown(); {
+	case open == 0:
 		r.CatchUp = 0
-	case m.shrink >= 1:
-		r.CatchUp = time.Duration(float64(r.LagRecords) / m.shrink * float64(time.Second))
+	case shrink >= 1:
+		r.CatchUp = time.Duration(float64(open) / shrink * float64(time.Second))
 	}
 	return r
 }
 
-// smooth moves a shown rate towards the newest sample; what is close to nothing is nothing.
-func smooth(old, sample float64) float64 {
-	v := old + smoothing*(sample-old)
-	if math.Abs(v) < 0.05 {
+// rate is an amount a second that forgets by age. Weights are kept with it, so
+// that the first samples count in full and not as if nothing had been before.
+type rate struct{ sum, weight float64 }
+
+func (r *rate) add(amount float64, passed time.Duration) {
+	keep := math.Exp(-float64(passed) / float64(settling))
+	r.sum = r.sum*keep + amount/passed.Seconds()*(1-keep)
+	r.weight = r.weight*keep + 1 - keep
+}
+
+// shown is the rate; what is close to nothing is nothing.
+func (r *rate) shown() float64 {
+	if r.weight == 0 || math.Abs(r.sum/r.weight) < 0.05 {
 		return 0
 	}
-	return v
+	return r.sum / r.weight
 }
 
 func reasonOf(f *flow.Status) string {
@@ -127,7 +166,7 @@ func (r *reading) lag() string {
 	age := seconds(r.LagSeconds)
 	text := fmt.Sprintf("lag %s (%s)", humanCount(float64(r.LagRecords)), humanDuration(age))
 	switch {
-	case age < inPassing:
+	case age < inPassing, r.CatchUp == 0: // the second: all of it is parked
 		return text
 	case r.CatchUp > 0:
 		return text + ", caught up in " + humanDuration(r.CatchUp)

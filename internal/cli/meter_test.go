@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"heliograph/internal/flow"
+	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 )
 
 func oneFlow(records, lag int64) []flow.Status {
 	return []flow.Status{{
 		ID: mirror.FlowID{Source: "A", Target: "B"}, State: flow.Running, Topics: 1,
-		Partitions: []flow.PartitionStatus{{State: "running", Records: records, Bytes: records * 1024, LagRecords: lag, LagSeconds: float64(lag) / 100}},
+		Partitions: []flow.PartitionStatus{{State: "running", Records: records, Bytes: records * 1024, SourceEnd: mirror.UpstreamOffset(1<<40 + records + lag), LagRecords: lag, LagSeconds: float64(lag) / 100}},
 	}}
 }
 
@@ -40,6 +41,35 @@ func TestProgressLineTellsPaceLagAndTimeToCatchUp(t *testing.T) {
 		if got := r.String(); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
 		}
+	}
+}
+
+func TestTimeToCatchUpIsRightFromTheFirstSecond(t *testing.T) {
+	const backlog = 100_000_000
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	status := func(copied, end, parkedLag int64) []flow.Status {
+		return []flow.Status{{State: flow.Running, Partitions: []flow.PartitionStatus{
+			{State: "running", Records: copied, SourceEnd: mirror.UpstreamOffset(end), LagRecords: end - copied},
+			{State: "parked", Source: kafka.TopicPartition{Topic: "p"}, SourceEnd: mirror.UpstreamOffset(parkedLag), LagRecords: parkedLag},
+		}}}
+	}
+	for _, every := range []time.Duration{time.Second, time.Minute} {
+		var m meter
+		step := 100_000 * int64(every/time.Second)
+		m.read(now, status(0, 0, 0))                      // the source's end is not known yet
+		m.read(now.Add(every), status(step, backlog, 77)) // it is told, and parks somebody
+		r := m.read(now.Add(2*every), status(2*step, backlog+step/2, 77))
+		if want := time.Duration(backlog-3*step/2) * time.Second / 50_000; r.CatchUp != want {
+			t.Errorf("samples every %s: caught up in %s, want %s", every, r.CatchUp, want)
+		}
+	}
+}
+
+func TestALagThatIsAllParkedHasNoTimeToCatchUp(t *testing.T) {
+	flows := []flow.Status{{State: flow.Degraded, Partitions: []flow.PartitionStatus{{State: "parked", LagRecords: 5, LagSeconds: 60, SourceEnd: 5}}}}
+	r := (&meter{}).read(time.Time{}.Add(time.Hour), flows)
+	if got, want := r.String(), "0 topics · 1 partition · 0 records/s · 0 B/s · lag 5 (1m) · 1 partition parked"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
 

@@ -60,6 +60,9 @@ func mirrorMakerRun(ctx context.Context, m mirrorMakerArgs, io Stdio, say func(s
 		say("%sconnect-mirror-maker: %s: %s\n", b.String(), m.File, countProblems(dep.Problems))
 		return mmExitStartup
 	}
+	if strange := strangers(dep, m.Clusters); len(strange) > 0 { // as MirrorMaker, which does not look
+		say("connect-mirror-maker: --clusters: %s\n", strangersText(dep, strange))
+	}
 	end := s.serve(ctx, received, dep, serveOptions{
 		Targets: aliases(m.Clusters), StopWithin: stopWithin,
 		AwaitTargets: mirrorMakerPatience, FirstErrorStops: true,

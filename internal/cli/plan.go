@@ -49,8 +49,12 @@ func runPlan(cmd *cobra.Command, g *globals, o planOptions) error {
 	if err != nil {
 		return err
 	}
+	into, err := targets(dep, o.Clusters)
+	if err != nil {
+		return err
+	}
 	log, flush := telemetry.NewLogger(g.Err, telemetry.LogOptions{Format: telemetry.LogFormat(g.Output), Level: slog.LevelError, Terminal: telemetry.IsTerminal(g.Err)})
-	p, err := daemon.Foresee(cmd.Context(), dep, aliases(o.Clusters), log)
+	p, err := daemon.Foresee(cmd.Context(), dep, into, log)
 	flush()
 	if err != nil {
 		return exit(exitFile, err)

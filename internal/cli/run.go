@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliograph/internal/daemon"
-	"heliograph/internal/mirror"
 )
 
 // stopWithin is the default bound of a stop.
@@ -98,12 +97,16 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	serve, err := targets(dep, o.Clusters)
+	if err != nil {
+		return err
+	}
 	r := newReloader(o, dep, before, s.log)
 	if o.Canary {
 		dep = daemon.Canary(dep)
 	}
 	return endOf(s.serve(ctx, received, dep, serveOptions{
-		Targets: aliases(o.Clusters), Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin, Reload: r.run,
+		Targets: serve, Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin, Reload: r.run,
 	}))
 }
 
@@ -118,12 +121,4 @@ func endOf(end stopped) error {
 		return exit(exitFailed, fmt.Errorf("%w; the next start finds its place again", end.err))
 	}
 	return exit(exitFailed, end.err)
-}
-
-func aliases(names []string) []mirror.ClusterAlias {
-	out := make([]mirror.ClusterAlias, len(names))
-	for i, n := range names {
-		out[i] = mirror.ClusterAlias(n)
-	}
-	return out
 }

@@ -204,11 +204,16 @@ func (s *session) watch(now time.Time, flows []flow.Status) {
 		s.screen.show(s.view(&r, flows))
 		return
 	}
-	s.log.Info("progress",
+	attrs := []any{
 		"running_flows", r.Running, "flows", r.Flows, "topics", r.Topics, "partitions", r.Partitions,
 		"parked", r.Parked, "records", r.Records, "bytes", r.Bytes,
 		"records_per_second", int64(r.RecordsPerSecond), "bytes_per_second", int64(r.BytesPerSecond),
-		"lag_records", r.LagRecords, "lag_seconds", r.LagSeconds, "catch_up_seconds", int64(r.CatchUp.Seconds()))
+		"lag_records", r.LagRecords, "lag_seconds", r.LagSeconds,
+	}
+	if r.CatchUp >= 0 { // otherwise the lag does not shrink
+		attrs = append(attrs, "catch_up_seconds", int64(r.CatchUp.Seconds()))
+	}
+	s.log.Info("progress", attrs...)
 }
 
 // logProblems repeats the remarks about a file that is run all the same.
