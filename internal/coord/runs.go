@@ -77,7 +77,7 @@ func (o *ownedLane) runMap(r Replica) *offsets.RunMap {
 	}
 	if !ok || s.Facts == nil {
 		// What is stored belongs to an earlier life of the partition.
-		return offsets.NewRunMap(slices.Max(slices.Collect(maps.Keys(chunks))) + 1)
+		return offsets.NewRunMap(max(slices.Max(slices.Collect(maps.Keys(chunks))), 0) + 1)
 	}
 	return loadRuns(chunks, r.SourceID, s.Stored)
 }

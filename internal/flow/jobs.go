@@ -108,10 +108,11 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 	}
 	on, topic := f.syncsTopic()
 	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
+	between := newExact(f, translator{p.task, tail}, func() { p.emit.Kick() })
 	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true, s.Positions.ProgressGroup: true},
-		Translator: translator{p.task, tail}, TargetPartitions: p.topics.TargetPartitions,
+		Translator: between, TargetPartitions: p.topics.TargetPartitions,
 		Followed: func() { p.emit.Kick() },
 		Emitted: func() {
 			if p.commit != nil {
@@ -132,7 +133,7 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 		p.commit = f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit))
 		p.loops = append(p.loops, p.commit)
 	}
-	p.background = append(p.background, func(ctx context.Context) {
+	p.background = append(p.background, between.run, func(ctx context.Context) {
 		complete := p.groups.Load(ctx)
 		tail.Run(ctx, !complete)
 	}, func(ctx context.Context) {

@@ -18,8 +18,11 @@ type ChunkKey struct {
 	Topic     string
 	TopicID   kafka.TopicID // of the source topic; zero where the cluster does not tell
 	Partition int32
-	Chunk     int64
+	Chunk     int64 // AnchorsChunk, or a chunk of runs
 }
+
+// AnchorsChunk is the number under which a map's anchors are stored.
+const AnchorsChunk = -1
 
 type chunkKeyJSON struct {
 	Topic     string `json:"topic"`
@@ -43,7 +46,7 @@ func DecodeChunkKey(key []byte) (ChunkKey, error) {
 	if err := json.Unmarshal(key, &j); err != nil {
 		return ChunkKey{}, fmt.Errorf("offset map key: %w", err)
 	}
-	if j.Partition < 0 || j.Chunk < 0 {
+	if j.Partition < 0 || j.Chunk < AnchorsChunk {
 		return ChunkKey{}, fmt.Errorf("offset map key: partition %d, chunk %d", j.Partition, j.Chunk)
 	}
 	return ChunkKey{Topic: j.Topic, TopicID: kafka.ParseTopicID(j.TopicID), Partition: j.Partition, Chunk: j.Chunk}, nil
@@ -60,9 +63,21 @@ func (m *RunMap) Chunk(n int64) []byte {
 	if from >= to {
 		return nil
 	}
+	return encodeRuns(m.runs[from:to])
+}
+
+// Anchors is the value to store under AnchorsChunk; nil where there are none.
+func (m *RunMap) Anchors() []byte {
+	if len(m.anchors) == 0 {
+		return nil
+	}
+	return encodeRuns(m.anchors)
+}
+
+func encodeRuns(runs []Run) []byte {
 	dst := []byte{chunkVersion}
 	var last Run
-	for _, r := range m.runs[from:to] {
+	for _, r := range runs {
 		dst = binary.AppendVarint(dst, int64(r.Up-last.End()))
 		dst = binary.AppendVarint(dst, int64(r.Down-last.downEnd()))
 		dst = binary.AppendUvarint(dst, uint64(r.Count))
@@ -115,12 +130,15 @@ func DecodeChunk(value []byte) ([]Run, error) {
 // LoadRuns makes a map of stored chunks, as far as they agree with a position
 // that says that everything before source offset position is settled and that
 // the target went on at end. Runs written ahead of the position are left out,
-// and the last run is as long as the position says.
+// and the last run is as long as the position says. Anchors that do not lie
+// before the runs belong to another map and are left out.
 func LoadRuns(chunks map[int64][]Run, position mirror.UpstreamOffset, end mirror.DownstreamOffset) *RunMap {
 	m := &RunMap{}
 	numbers := make([]int64, 0, len(chunks))
 	for n := range chunks {
-		numbers = append(numbers, n)
+		if n != AnchorsChunk {
+			numbers = append(numbers, n)
+		}
 	}
 	slices.Sort(numbers)
 	for i, n := range numbers {
@@ -142,6 +160,11 @@ func LoadRuns(chunks map[int64][]Run, position mirror.UpstreamOffset, end mirror
 	if len(m.runs) > 0 {
 		last := &m.runs[len(m.runs)-1]
 		last.Count = max(1, min(int64(position-last.Up), int64(end-last.Down)))
+	}
+	for _, a := range chunks[AnchorsChunk] {
+		if len(m.runs) > 0 && a.End() <= m.runs[0].Up && a.downEnd() <= m.runs[0].Down {
+			m.anchors = append(m.anchors, a)
+		}
 	}
 	return m
 }

@@ -29,13 +29,39 @@ func (m *RunMap) Reverse(d, end mirror.DownstreamOffset, position mirror.Upstrea
 	case i < 0 && len(m.runs) == 0 && d == end:
 		return Origin{Offset: position, Quality: Exact}
 	case i < 0:
-		return Origin{Quality: Unknown}
+		return m.reverseOld(d)
 	case d < m.runs[i].downEnd():
 		return Origin{Offset: m.runs[i].Up + mirror.UpstreamOffset(d-m.runs[i].Down), Quality: Exact}
 	case i+1 < len(m.runs):
 		return Origin{Offset: m.runs[i+1].Up, Quality: Next}
 	}
 	return Origin{Offset: position, Quality: Exact}
+}
+
+// reverseOld answers for what lies in front of the runs.
+func (m *RunMap) reverseOld(d mirror.DownstreamOffset) Origin {
+	a, ok := m.lastAnchor(func(r Run) bool { return r.Down > d })
+	switch {
+	case !ok:
+		return Origin{Quality: Unknown}
+	case d < a.downEnd():
+		return Origin{Offset: a.Up + mirror.UpstreamOffset(d-a.Down), Quality: Exact}
+	}
+	return Origin{Offset: a.End(), Quality: Before}
+}
+
+// KnownBack is the last record in front of target offset d whose place is known.
+func (m *RunMap) KnownBack(d mirror.DownstreamOffset) (mirror.UpstreamOffset, mirror.DownstreamOffset, bool) {
+	beyond := func(r Run) bool { return r.Down >= d }
+	r, ok := m.lastAnchor(beyond)
+	if i := m.lastStarting(beyond); i >= 0 {
+		r, ok = m.runs[i], true
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	n := min(r.Count, int64(d-r.Down)) - 1
+	return r.Up + mirror.UpstreamOffset(n), r.Down + mirror.DownstreamOffset(n), true
 }
 
 // Reverse tells a downstream offset in the source's terms, by the newest sync

@@ -33,12 +33,18 @@ var ErrRunOrder = errors.New("the run does not follow the last one")
 //
 // Its owner guards it.
 //
-// Invariant: runs rise on both sides and do not overlap.
+// It is bounded: what is older than maxRuns runs thins to anchors, single runs
+// with others left out between them, ever further apart. Between two anchors the
+// map tells the last record that it knows; reading both logs from there tells the
+// rest.
+//
+// Invariant: runs rise on both sides and do not overlap; anchors lie before them.
 // Invariant: an answer is never ahead of the truth, and Exact only where the
 // record at the asked offset lies at the answered one, or where nothing was
 // copied between it and the answered end.
 type RunMap struct {
-	runs []Run
+	anchors []Run
+	runs    []Run
 	// first is the number of the first run since the map was made; older ones
 	// were let go.
 	first int64
@@ -47,9 +53,16 @@ type RunMap struct {
 // NewRunMap makes an empty map whose first run goes into the given chunk.
 func NewRunMap(chunk int64) *RunMap { return &RunMap{first: chunk * ChunkRuns} }
 
-// maxRuns bounds a map. With one transaction a second it reaches almost three
-// hours back; what is older is answered by the offset syncs.
-const maxRuns = 40 * ChunkRuns
+const (
+	// maxRuns bounds a map. With one transaction a second it reaches almost three
+	// hours back.
+	maxRuns = 40 * ChunkRuns
+	// Of a chunk that is let go every anchorEvery-th run stays as an anchor. With
+	// more than maxAnchors every second of them is let go too: a day of a
+	// transaction a second has one a minute.
+	anchorEvery = 16
+	maxAnchors  = 2048
+)
 
 // Append adds records that were acknowledged. It reports whether they started a
 // run of their own rather than making the last one longer.
@@ -66,17 +79,32 @@ func (m *RunMap) Append(r Run) (started bool, err error) {
 	}
 	m.runs = append(m.runs, r)
 	if len(m.runs) > maxRuns {
+		m.thin(m.runs[:ChunkRuns])
 		m.runs = slices.Delete(m.runs, 0, ChunkRuns)
 		m.first += ChunkRuns
 	}
 	return true, nil
 }
 
+// thin keeps anchors of runs that are let go. The very first run always stays.
+func (m *RunMap) thin(runs []Run) {
+	for i := 0; i < len(runs); i += anchorEvery {
+		m.anchors = append(m.anchors, runs[i])
+	}
+	if len(m.anchors) > maxAnchors {
+		half := m.anchors[:0]
+		for i := 0; i < len(m.anchors); i += 2 {
+			half = append(half, m.anchors[i])
+		}
+		m.anchors = slices.Clip(half)
+	}
+}
+
 // Clear forgets everything and goes on counting in a fresh chunk.
 func (m *RunMap) Clear() {
 	m.first += int64(len(m.runs)) + ChunkRuns
 	m.first -= m.first % ChunkRuns
-	m.runs = nil
+	m.runs, m.anchors = nil, nil
 }
 
 // lastStarting is the last run in front of the first that lies beyond what is
@@ -87,6 +115,40 @@ func (m *RunMap) lastStarting(beyond func(Run) bool) int {
 
 // Len is how many runs the map holds.
 func (m *RunMap) Len() int { return len(m.runs) }
+
+// lastAnchor is the last anchor in front of the first that lies beyond.
+func (m *RunMap) lastAnchor(beyond func(Run) bool) (Run, bool) {
+	i := sort.Search(len(m.anchors), func(i int) bool { return beyond(m.anchors[i]) }) - 1
+	if i < 0 {
+		return Run{}, false
+	}
+	return m.anchors[i], true
+}
+
+// oldest is the first run that is known of.
+func (m *RunMap) oldest() (Run, bool) {
+	for _, runs := range [][]Run{m.anchors, m.runs} {
+		if len(runs) > 0 {
+			return runs[0], true
+		}
+	}
+	return Run{}, false
+}
+
+// Known is the last record in front of source offset u whose place is known.
+// Reading both logs from there on makes exact what [RunMap.Translate] does not.
+func (m *RunMap) Known(u mirror.UpstreamOffset) (mirror.UpstreamOffset, mirror.DownstreamOffset, bool) {
+	beyond := func(r Run) bool { return r.Up >= u }
+	r, ok := m.lastAnchor(beyond)
+	if i := m.lastStarting(beyond); i >= 0 {
+		r, ok = m.runs[i], true
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	n := min(r.Count, int64(u-r.Up)) - 1
+	return r.Up + mirror.UpstreamOffset(n), r.Down + mirror.DownstreamOffset(n), true
+}
 
 // Translate tells where a reader that wants source offset u next goes on at the
 // target. position is the first source offset that is not settled, end the
@@ -101,11 +163,27 @@ func (m *RunMap) Translate(u, position mirror.UpstreamOffset, end mirror.Downstr
 	case i < 0 && len(m.runs) == 0 && u == position:
 		return Translation{Offset: end, Quality: Exact}
 	case i < 0:
-		return Translation{Quality: Unknown}
+		return m.translateOld(u)
 	case u < m.runs[i].End():
 		return Translation{Offset: m.runs[i].Down + mirror.DownstreamOffset(u-m.runs[i].Up), Quality: Exact}
 	case i+1 < len(m.runs):
 		return Translation{Offset: m.runs[i+1].Down, Quality: Next}
 	}
 	return Translation{Offset: end, Quality: Exact}
+}
+
+// translateOld answers for what lies in front of the runs.
+func (m *RunMap) translateOld(u mirror.UpstreamOffset) Translation {
+	if a, ok := m.lastAnchor(func(r Run) bool { return r.Up > u }); ok {
+		if u < a.End() {
+			return Translation{Offset: a.Down + mirror.DownstreamOffset(u-a.Up), Quality: Exact}
+		}
+		return Translation{Offset: a.downEnd(), Quality: Before}
+	}
+	// Nothing lies in front of the first record of the target's log: what was not
+	// copied before it never was.
+	if first, ok := m.oldest(); ok && first.Down == 0 {
+		return Translation{Offset: 0, Quality: Next}
+	}
+	return Translation{Quality: Unknown}
 }

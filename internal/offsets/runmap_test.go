@@ -124,8 +124,32 @@ func TestLongMapLetsItsOldestChunksGo(t *testing.T) {
 	if m.Len() > maxRuns || m.FirstChunk() != 1 || m.LastChunk() != maxRuns/ChunkRuns {
 		t.Fatalf("%d runs in chunks %d to %d", m.Len(), m.FirstChunk(), m.LastChunk())
 	}
-	if got := m.Translate(0, 1<<40, 1<<40); got.Quality != Unknown {
-		t.Errorf("what was let go is answered: %v", got)
+	// Of what was let go anchors are left: exact for themselves, a place further
+	// back between them, also after a restart.
+	chunks := map[int64][]Run{}
+	for n := m.FirstChunk(); n <= m.LastChunk(); n++ {
+		chunks[n], _ = DecodeChunk(m.Chunk(n))
+	}
+	var err error
+	if chunks[AnchorsChunk], err = DecodeChunk(m.Anchors()); err != nil {
+		t.Fatal(err)
+	}
+	last := mirror.UpstreamOffset(2*(maxRuns+10) - 1)
+	for _, m := range []*RunMap{m, LoadRuns(chunks, last, maxRuns+10)} {
+		for u := range mirror.UpstreamOffset(2 * ChunkRuns) {
+			got := m.Translate(u, last, maxRuns+10)
+			want := Translation{mirror.DownstreamOffset(u / 2 / anchorEvery * anchorEvery), Exact}
+			if u%(2*anchorEvery) != 0 {
+				want = Translation{want.Offset + 1, Before}
+			}
+			if got != want {
+				t.Fatalf("source offset %d: %v, want %v", u, got, want)
+			}
+			up, down, ok := m.Known(u)
+			if u > 0 && (!ok || up >= u || up != 2*mirror.UpstreamOffset(down) || u-up > 2*anchorEvery) {
+				t.Fatalf("source offset %d: the last known record is %d at %d (%v)", u, up, down, ok)
+			}
+		}
 	}
 }
 
@@ -134,6 +158,27 @@ func TestLoadLeavesOutRunsAheadOfThePosition(t *testing.T) {
 	m := LoadRuns(map[int64][]Run{0: {{0, 0, 10}, {11, 10, 10}, {22, 20, 10}}}, 15, 14)
 	if d := cmp.Diff([]Run{{0, 0, 10}, {11, 10, 4}}, m.runs); d != "" {
 		t.Fatal(d)
+	}
+}
+
+// Anchors are bounded, and the very first run stays among them.
+func TestAnchorsThinOut(t *testing.T) {
+	m := &RunMap{}
+	for i := range int64(86_400 * 2) {
+		if _, err := m.Append(Run{mirror.UpstreamOffset(i*12 + 3), mirror.DownstreamOffset(i * 11), 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(m.anchors); n > maxAnchors || n < maxAnchors/2 {
+		t.Errorf("%d anchors", n)
+	}
+	if size := len(m.Anchors()); size > 32<<10 {
+		t.Errorf("the anchors take %d bytes", size)
+	}
+	for u, want := range map[mirror.UpstreamOffset]Translation{0: {0, Next}, 3: {0, Exact}, 12: {9, Exact}, 13: {10, Before}} {
+		if got := m.Translate(u, 1<<40, 1<<40); got != want {
+			t.Errorf("source offset %d: %v, want %v", u, got, want)
+		}
 	}
 }
 

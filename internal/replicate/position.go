@@ -67,6 +67,9 @@ func (tr *Track) changedChunks(now int64) []kafka.Record {
 		key := offsets.ChunkKey{Topic: tr.spec.Source.Topic, TopicID: tr.spec.SourceID, Partition: tr.spec.Source.Partition, Chunk: chunk}
 		out = append(out, kafka.Record{Key: key.AppendTo(nil), Value: value, Timestamp: now})
 	}
+	if tr.firstChunk < tr.runs.FirstChunk() {
+		record(offsets.AnchorsChunk, tr.runs.Anchors())
+	}
 	for ; tr.firstChunk < tr.runs.FirstChunk(); tr.firstChunk++ {
 		record(tr.firstChunk, nil)
 	}
@@ -110,6 +113,29 @@ func (t *Task) Translate(tp kafka.TopicPartition, u mirror.UpstreamOffset) offse
 		position, end = tr.visible, tr.visibleWrite
 	}
 	return tr.runs.Translate(u, position, end)
+}
+
+// Known is the last record in front of source offset u whose place on the target
+// the offset map knows, with the partition it belongs to. It reports false for
+// partitions that are not copied here, and for what is not copied yet; where only
+// the map does not know, the record's offsets are -1.
+//
+//nolint:revive // a pair of offsets, whose it is, and whether there is one
+func (t *Task) Known(tp kafka.TopicPartition, u mirror.UpstreamOffset) (Replica, mirror.UpstreamOffset, mirror.DownstreamOffset, bool) {
+	tr := t.track(tp)
+	if tr == nil {
+		return Replica{}, 0, 0, false
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if u >= tr.position {
+		return Replica{}, 0, 0, false
+	}
+	up, down, ok := tr.runs.Known(u)
+	if !ok {
+		up, down = -1, -1
+	}
+	return tr.spec.Replica, up, down, true
 }
 
 func (t *Task) track(tp kafka.TopicPartition) *Track {

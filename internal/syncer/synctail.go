@@ -55,6 +55,21 @@ func (t *SyncTail) Translate(source kafka.TopicPartition, u mirror.UpstreamOffse
 	return t.mu.store.Translate(source, u)
 }
 
+// Before is the newest sync in front of a source offset.
+func (t *SyncTail) Before(source kafka.TopicPartition, u mirror.UpstreamOffset) (mirror.OffsetSync, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.store == nil {
+		return mirror.OffsetSync{}, false
+	}
+	for _, s := range t.mu.store.Syncs(source) {
+		if s.Upstream < u {
+			return s, true
+		}
+	}
+	return mirror.OffsetSync{}, false
+}
+
 // Loaded is closed when the topic was read to its end for the first time.
 func (t *SyncTail) Loaded() <-chan struct{} { return t.loaded }
 
