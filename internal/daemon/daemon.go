@@ -262,6 +262,7 @@ func (d *Daemon) wait(ctx context.Context, allEnded func()) error {
 			return errors.Join(d.errors()...)
 		case <-stopping:
 			stopping = nil
+			look.Stop() // how flows stand is no news any more; who hangs is told at the bound
 			d.mu.Lock()
 			d.mu.launch = nil // what is applied from now on is not started
 			d.mu.Unlock()

@@ -98,7 +98,7 @@ func newDescs() descs {
 			"Partitions of the group whose offsets stand on the target as translated.", "group"),
 		groupLatency: flowDesc("group_sync_seconds",
 			"Time from a group's commit on the source to the same place on the target, of the last ten minutes, at most: "+
-				"counted from the last look that did not see the commit. Worry when it is far above the interval of the sync.", "quantile"),
+				"counted from the last look that did not see the commit. Worry when it is far above the interval of the sync.", "percentile"),
 		records: partitionDesc("records_total", "Records acknowledged by the target."),
 		bytes:   partitionDesc("bytes_total", "Bytes of batches acknowledged by the target, as they are on the wire."),
 		batches: partitionDesc("batches_total", "Batches acknowledged by the target."),
@@ -160,8 +160,8 @@ func (m *metrics) collectFlow(out chan<- prometheus.Metric, s *flow.Status) {
 		out <- gauge(m.descs.groupSynced, float64(g.Synced), with(g.Group)...)
 	}
 	if l := s.GroupLatency; l.Count > 0 {
-		for quantile, took := range map[string]time.Duration{"0.5": l.P50, "0.99": l.P99, "1": l.Max} {
-			out <- gauge(m.descs.groupLatency, took.Seconds(), with(quantile)...)
+		for percentile, took := range map[string]time.Duration{"50": l.P50, "99": l.P99, "100": l.Max} {
+			out <- gauge(m.descs.groupLatency, took.Seconds(), with(percentile)...)
 		}
 	}
 	states := map[string]int{}

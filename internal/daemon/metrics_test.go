@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/common/expfmt"
 
 	"heliograph/internal/cluster"
@@ -82,6 +83,26 @@ func TestMetricsUnderBothSpellings(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestOurSeriesFollowPrometheusCustoms asks the linter behind promtool. The
+// names of MirrorMaker's series are not ours to choose.
+func TestOurSeriesFollowPrometheusCustoms(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(newMetrics(func() []flow.Status { return []flow.Status{exampleStatus()} }, time.Now))
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if !strings.HasPrefix(p.Metric, "kafka_connect_mirror_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }
 
