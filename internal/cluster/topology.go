@@ -82,6 +82,15 @@ func (c *Client) Leader(tp kafka.TopicPartition) (node int32, epoch kafka.Leader
 	return l.node, l.epoch, t.mu.ids[tp.Topic], true
 }
 
+// Partitions tells how many partitions a topic has, as far as is known; 0 for a
+// topic never refreshed and for one that is gone.
+func (c *Client) Partitions(topic string) int32 {
+	t := &c.topo
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.parts[topic]
+}
+
 // NoteLeader takes over a leader that an answer named, if its epoch is newer
 // than what is known.
 func (c *Client) NoteLeader(tp kafka.TopicPartition, hint kafka.LeaderHint) {

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -44,7 +46,7 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 	}
 	group, err := f.join(p)
 	if err == nil {
-		<-ctx.Done()
+		err = f.watchBooks(ctx, lanes, runs)
 	}
 	f.setState(Waiting, "stopping")
 
@@ -64,6 +66,28 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 	}
 	p.task.Close()
 	return err
+}
+
+// watchBooks waits until ctx ends. It looks now and then at the topics whose
+// partitions are the lanes: where they were made again with another number of
+// them, nothing of what this run knows holds. A topic that is gone is made again
+// by the job of internal topics, and written anew by its lanes.
+func (f *Flow) watchBooks(ctx context.Context, lanes, runs int32) error {
+	books := map[string]int32{f.spec.Positions.Topic: lanes, mirror.OffsetRunsTopic(f.spec.ID.Source): runs}
+	for sleep(ctx, internalTopicsEvery) {
+		if f.target.RefreshMetadata(ctx, slices.Collect(maps.Keys(books))...) != nil {
+			continue
+		}
+		for topic, began := range books {
+			if n := f.target.Partitions(topic); n != 0 && n != began {
+				return &kafka.Error{
+					Op: "use internal topic", Cluster: string(f.spec.ID.Target), Subject: topic, Class: kafka.ClassRetry,
+					Err: fmt.Errorf("it has %d partitions now and had %d: it was grown, or deleted and made again", n, began),
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // partitions asks how many partitions a bookkeeping topic has: it may have been
@@ -132,6 +156,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	f.addInternalTopics(p)
 	f.addPromotion(p)
 	f.addProgress(p)
+	f.addExpirations(p)
 	return p
 }
 

@@ -35,13 +35,19 @@ func (b *book) init(l *Lane, tp kafka.TopicPartition) {
 func (b *book) sick() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.closed && (b.app.phase == halted || b.sink == nil)
+	return b.sickLocked()
 }
+
+func (b *book) sickLocked() bool { return !b.closed && (b.app.phase == halted || b.sink == nil) }
 
 // heal looks for the partition's leader until it is found.
 func (b *book) heal(ctx context.Context) {
 	for ctx.Err() == nil {
 		b.mu.Lock()
+		if !b.sickLocked() { // who waits for the books looks after them, too
+			b.mu.Unlock()
+			return
+		}
 		// What is known of the leader is good for one try; after that it is asked for.
 		if b.tries == 0 && b.task().routeTargetLocked(&b.outlet) {
 			b.tries = 1
@@ -123,6 +129,22 @@ func fitting(records []kafka.Record) int {
 	return len(records)
 }
 
+// follow notices that the book's topic was deleted and made again, also where
+// nothing was to be written meanwhile.
+func (b *book) follow() {
+	_, _, id, ok := b.task().target.Leader(b.tp)
+	b.mu.Lock()
+	made := ok && id.Known() && b.topic.Known() && id != b.topic && b.app.idle()
+	if made {
+		b.end = 0
+		b.task().routeTargetLocked(&b.outlet)
+	}
+	b.mu.Unlock()
+	if made {
+		b.lane.rewrite(b)
+	}
+}
+
 // idle reports whether everything written is acknowledged.
 func (b *book) idle() bool {
 	b.mu.Lock()
@@ -147,7 +169,7 @@ func (b *book) isShut() bool {
 func (b *book) onSettled(e *Entry) {
 	b.tries, b.lastErr = 0, ""
 	if e.base < b.end {
-		b.lane.rewrite() // the topic was made again, empty
+		b.lane.rewrite(b) // the topic was made again, empty
 	}
 	b.end = e.base + mirror.DownstreamOffset(e.Count)
 	if e.settled != nil {

@@ -1,6 +1,8 @@
 package replicate
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,7 @@ import (
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/losses"
+	"heliograph/internal/offsets"
 	"heliograph/internal/recordbatch"
 )
 
@@ -96,35 +99,110 @@ func TestTargetMadeAgainParks(t *testing.T) {
 	})
 }
 
-// TestBooksOutliveTheirTopic: the position topic is deleted and made again while
+// TestBooksOutliveTheirTopic: a topic of the books is deleted and made again while
 // clients remember the old one. The positions of all tracks, also of those that
-// stand still, are written to the new one.
+// stand still, are written to the new one, and the whole map; in either mode, and
+// whether or not there is anything to copy.
 func TestBooksOutliveTheirTopic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(1, 0, 2)
-		tp := kafka.TopicPartition{Topic: positionsTopic}
-		r.target.parts[tp].id = kafka.TopicID{1}
-		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
-		for p := range int32(2) {
-			r.source.appendRaw(spec(p).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
-		}
-		l.Start([]TrackSpec{spec(0), spec(1)})
-		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 && r.task.Snapshot()[1].Position == 3 })
-		time.Sleep(10 * time.Second) // their positions are written
-		r.target.mu.Lock()
-		r.target.parts[tp] = &modelPartition{id: kafka.TopicID{2}, producers: map[int64]*modelProducer{}}
-		r.target.stale = map[kafka.TopicPartition]kafka.TopicID{tp: {1}}
-		r.target.mu.Unlock()
-		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 3))
-		waitUntil(t, "both positions in the new topic", func() bool {
-			moved, still := false, false
-			for _, w := range positionsIn(t, r.target, 0) {
-				moved, still = moved || w.last == 5, still || w.last == 2
+	for _, topic := range []string{positionsTopic, runsTopic} {
+		for _, mode := range []string{ModeDefault, ModeExactlyOnce} {
+			for _, busy := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, busy %v", topic, mode, busy), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { outlive(t, topic, mode, busy) })
+				})
 			}
-			return moved && still
-		})
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
+		}
+	}
+}
+
+func outlive(t *testing.T, topic, mode string, busy bool) {
+	r := newRig(1, 0, 3)
+	tp := kafka.TopicPartition{Topic: topic}
+	r.target.parts[tp].id = kafka.TopicID{1}
+	open := LaneSpec{
+		Producer: kafka.ProducerID{ID: 7, Epoch: 1}, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+	}
+	if mode == ModeExactlyOnce {
+		open.TransactionalID, open.Transactions = "A-mm2-MirrorSourceConnector-0", modelTransactions{r.target, open.Producer}
+	}
+	l := r.task.OpenLane(open)
+	for p := range int32(2) {
+		r.source.appendRaw(spec(p).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+	}
+	known := spec(2) // copied by the last owner, quiet since
+	known.Known, known.Next = true, 7
+	r.source.parts[known.Source].end = 7
+	l.Start([]TrackSpec{spec(0), spec(1), known})
+	waitUntil(t, "copied", func() bool {
+		return r.task.track(spec(0).Source).position == 3 && r.task.track(spec(1).Source).position == 3
+	})
+	time.Sleep(10 * time.Second) // their positions are written
+	r.target.mu.Lock()
+	r.target.parts[tp] = &modelPartition{id: kafka.TopicID{2}, producers: map[int64]*modelProducer{}}
+	if busy && topic == positionsTopic { // the map is not written for a run that only grows
+		r.target.stale = map[kafka.TopicPartition]kafka.TopicID{tp: {1}}
+	}
+	r.target.mu.Unlock()
+	if busy {
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 3))
+	}
+	waitUntil(t, "all of it in the new topic", func() bool {
+		if topic == runsTopic {
+			return len(chunksIn(t, r.target)) == 2 // known has no map
+		}
+		found := map[int64]bool{}
+		for _, w := range positionsIn(t, r.target, 0) {
+			found[int64(w.last)] = true
+		}
+		return found[2] && found[6] && found[5] == busy
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	r.task.Close()
+}
+
+// chunksIn are the partitions whose map is in the lane's part of the map topic.
+func chunksIn(t *testing.T, m *model) map[kafka.TopicPartition]bool {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[kafka.TopicPartition]bool{}
+	for _, raw := range m.parts[kafka.TopicPartition{Topic: runsTopic}].batches {
+		b, err := recordbatch.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := recordbatch.Records(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			key, err := offsets.DecodeChunkKey(r.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[kafka.TopicPartition{Topic: key.Topic, Partition: key.Partition}] = true
+		}
+	}
+	return found
+}
+
+// What counts as old follows how long the target remembers producers.
+func TestOldFollowsTheTargetsExpiration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		tr := newTrack(r.task, r.open(0, kafka.ProducerID{ID: 7}, nil), spec(0))
+		now := time.Now()
+		old := func(age time.Duration) bool { return tr.oldLocked(now.Add(-age).UnixMilli(), now) }
+		if old(11*time.Hour) || !old(13*time.Hour) {
+			t.Error("by default it is half a day")
+		}
+		r.task.NoteExpiration(time.Hour)
+		if old(29*time.Minute) || !old(31*time.Minute) {
+			t.Error("half an hour, where the target forgets after one")
 		}
 		r.task.Close()
 	})

@@ -52,6 +52,7 @@ func (t *Task) OpenLane(spec LaneSpec) *Lane {
 	ctx, cancel := context.WithCancel(t.ctx)
 	l := &Lane{task: t, spec: spec, producer: spec.Producer, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
 	l.set.tracks = map[kafka.TopicPartition]*Track{}
+	l.txn.turn = make(chan struct{}, 1)
 	l.positions.init(l, spec.Positions)
 	l.runs.init(l, spec.Runs)
 	t.mu.Lock()
@@ -231,6 +232,8 @@ func (l *Lane) run(ctx context.Context) {
 				l.commitTransaction(ctx)
 			}
 		case <-ticker.C:
+			l.positions.follow()
+			l.runs.follow()
 			if l.transactional() {
 				l.commitTransaction(ctx)
 			} else {
@@ -265,11 +268,16 @@ func (l *Lane) announceWaiting(ctx context.Context) {
 	})
 }
 
-// rewrite has the positions of all tracks written again, also of idle ones.
-func (l *Lane) rewrite() {
+// rewrite has the positions of all tracks written again, also of idle ones, and
+// the whole map where that is what was lost.
+func (l *Lane) rewrite(lost *book) {
 	for _, tr := range l.list() {
 		tr.mu.Lock()
-		tr.dirty = true
+		tr.dirty, tr.forgotten = true, true
+		if lost == &l.runs {
+			tr.firstChunk, tr.lastChunk = tr.runs.FirstChunk(), tr.runs.FirstChunk()
+			tr.runsChanged = tr.runs.Len() > 0
+		}
 		tr.mu.Unlock()
 	}
 }
@@ -280,7 +288,7 @@ func (l *Lane) commit(clean bool) {
 	var moved []*Track
 	for _, tr := range l.list() {
 		tr.mu.Lock()
-		due := tr.dirty && (clean || tr.announced && !tr.held) || clean && (tr.announced || tr.stats.batches > 0)
+		due := tr.dirty && (clean || tr.announced && !tr.held) || clean && (tr.announced || tr.stats.batches > 0) || tr.bereftLocked()
 		tr.mu.Unlock()
 		if due {
 			moved = append(moved, tr)
@@ -289,6 +297,26 @@ func (l *Lane) commit(clean bool) {
 	if len(moved) > 0 {
 		l.write(moved, clean, func() {})
 	}
+}
+
+// bereft are the tracks whose positions a topic took with it that was deleted.
+func (l *Lane) bereft() []*Track {
+	var out []*Track
+	for _, tr := range l.list() {
+		tr.mu.Lock()
+		if tr.bereftLocked() {
+			out = append(out, tr)
+		}
+		tr.mu.Unlock()
+	}
+	return out
+}
+
+// bereftLocked reports whether the track had a position that is to be written
+// again, although nothing has moved it. A track that was parked before it began
+// had one of its last owner, which tells more than we know.
+func (tr *Track) bereftLocked() bool {
+	return tr.forgotten && (tr.stats.batches > 0 || tr.spec.Known && tr.state != TrackParked)
 }
 
 // write writes down where tracks stand: the map first, and when it is

@@ -29,7 +29,7 @@ func (l *Lane) snapshot(tracks []*Track, clean bool, now int64) (positions, chun
 func (tr *Track) snapshot(clean bool, now int64) entryFor {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.dirty = false
+	tr.dirty, tr.forgotten = false, false
 	o := &tr.task.opts
 	key := mirror.PositionKey{
 		Connector: mirror.SourceConnector, Cluster: o.Flow.Source,

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -73,6 +74,8 @@ type Task struct {
 	wg       sync.WaitGroup
 	requests sync.Pool
 	merger   merger
+	// expiration is how long the target remembers producers.
+	expiration atomic.Int64
 
 	mu    sync.Mutex
 	lanes map[int32]*Lane
@@ -97,6 +100,7 @@ func New(deps Deps, opts Options) *Task {
 	}
 	t.requests.New = func() any { return newRequest() }
 	t.merger.budget = t.budget
+	t.NoteExpiration(defaultExpiration)
 	t.steward = newSteward(t)
 	t.wg.Go(func() { t.steward.run(ctx) })
 	return t

@@ -82,6 +82,8 @@ type Track struct {
 	// unheard is the transaction, by its number in the lane, whose adding failed last.
 	markers, unheard int64
 	dirty            bool // position moved since it was last written
+	// forgotten: the topic that held the position or the map was deleted.
+	forgotten bool
 
 	state  TrackState
 	reason string
@@ -295,21 +297,28 @@ func (tr *Track) onHalted(f failure) {
 	}
 }
 
-// oldAfter is half of the default producer.id.expiration.ms: records older than
-// that may be forgotten by their partition's leader while we write, and with
-// them the producer's sequences (ProducerStateManager.isProducerExpired).
-const oldAfter = 12 * time.Hour
+// defaultExpiration is Kafka's default of producer.id.expiration.ms.
+const defaultExpiration = 24 * time.Hour
+
+// NoteExpiration tells how long the target remembers the sequences of a producer
+// that writes nothing (producer.id.expiration.ms).
+func (t *Task) NoteExpiration(d time.Duration) { t.expiration.Store(int64(d)) }
+
+// oldAfter is half of that time: records older than that may be forgotten by
+// their partition's leader while we write, and with them the producer's
+// sequences (ProducerStateManager.isProducerExpired).
+func (t *Task) oldAfter() time.Duration { return time.Duration(t.expiration.Load() / 2) }
 
 // oldLocked reports whether a batch's duplicate protection may expire.
 func (tr *Track) oldLocked(maxTimestamp int64, now time.Time) bool {
-	return !tr.spec.Demands.LogAppendTime && !tr.app.transactional && maxTimestamp < now.Add(-oldAfter).UnixMilli()
+	return !tr.spec.Demands.LogAppendTime && !tr.app.transactional && maxTimestamp < now.Add(-tr.task.oldAfter()).UnixMilli()
 }
 
 // unsureLocked reports whether the target may have forgotten our producer while
 // it is in doubt that it has stored a batch: because the batch's records are
 // old, or have become so, or because the target was away for long.
 func (tr *Track) unsureLocked(now time.Time) bool {
-	away := tr.state == TrackWaiting && now.Sub(tr.since) > oldAfter
+	away := tr.state == TrackWaiting && now.Sub(tr.since) > tr.task.oldAfter()
 	for i := range tr.app.entries.len() {
 		e := tr.app.entries.at(i)
 		if e.sequence == noSequence || tr.app.transactional {

@@ -3,7 +3,7 @@ package replicate
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,11 +49,13 @@ const (
 // Invariant: a track sends only between being added to the open transaction and
 // its commit; held and gated keep it from sending at other times.
 type transaction struct {
-	sync.Mutex // held while the transaction is added to or ended
-	open       bool
-	ended      int64 // how many were committed
-	members    map[*Track]struct{}
-	bytes      atomic.Int64 // settled since it began
+	// turn is held while the transaction is added to or ended. That may take long:
+	// a channel, so that simulated time passes for who waits.
+	turn    chan struct{}
+	open    bool
+	ended   int64 // how many were committed
+	members map[*Track]struct{}
+	bytes   atomic.Int64 // settled since it began
 }
 
 // transactional reports whether the lane delivers exactly once.
@@ -62,8 +64,8 @@ func (l *Lane) transactional() bool { return l.spec.Transactions != nil }
 // joinTransaction adds waiting tracks to the transaction, opening one if need
 // be, and lets them send.
 func (l *Lane) joinTransaction(ctx context.Context, waiting []*Track) {
-	l.txn.Lock()
-	defer l.txn.Unlock()
+	l.txn.turn <- struct{}{}
+	defer func() { <-l.txn.turn }()
 	l.joinTransactionLocked(ctx, waiting)
 }
 
@@ -137,13 +139,17 @@ func (l *Lane) notJoined(waiting []*Track, err error) {
 // any of it does not work in time, the lane ends: its next takeover aborts what
 // is open and goes on from the last committed positions.
 func (l *Lane) commitTransaction(ctx context.Context) {
-	l.txn.Lock()
-	defer l.txn.Unlock()
-	if !l.txn.open {
-		return
-	}
+	l.txn.turn <- struct{}{}
+	defer func() { <-l.txn.turn }()
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
+	if !l.txn.open {
+		if lost := l.bereft(); len(lost) > 0 {
+			l.write(lost, true, func() {}) // outside of transactions, as at a clean stop
+			l.written(ctx)
+		}
+		return
+	}
 	members := make([]*Track, 0, len(l.txn.members))
 	for tr := range l.txn.members {
 		members = append(members, tr)
@@ -160,7 +166,7 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 	for _, tr := range members {
 		tr.mapOpen()
 	}
-	l.write(members, false, func() {})
+	l.write(slices.Concat(members, l.others(l.bereft())), false, func() {})
 	if !l.written(ctx) {
 		l.end("the transaction cannot be finished: its positions were not written", false)
 		return
@@ -174,6 +180,14 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 	for _, tr := range members {
 		tr.committed()
 	}
+}
+
+// others are those of the tracks that have no part in the open transaction.
+func (l *Lane) others(tracks []*Track) []*Track {
+	return slices.DeleteFunc(tracks, func(tr *Track) bool {
+		_, in := l.txn.members[tr]
+		return in
+	})
 }
 
 // endTransaction asks until the coordinator has answered.
