@@ -43,6 +43,7 @@ type Lane struct {
 	}
 	txn    transaction
 	wake   chan struct{}
+	over   chan struct{} // closed when the lane cannot go on
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -50,7 +51,7 @@ type Lane struct {
 // OpenLane starts a lane that coord has fenced. Its tracks come by [Lane.Start].
 func (t *Task) OpenLane(spec LaneSpec) *Lane {
 	ctx, cancel := context.WithCancel(t.ctx)
-	l := &Lane{task: t, spec: spec, producer: spec.Producer, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	l := &Lane{task: t, spec: spec, producer: spec.Producer, wake: make(chan struct{}, 1), over: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
 	l.set.tracks = map[kafka.TopicPartition]*Track{}
 	l.txn.turn = make(chan struct{}, 1)
 	l.positions.init(l, spec.Positions)
@@ -124,8 +125,18 @@ func (l *Lane) Index() int32 { return l.spec.Index }
 
 // Close drains the lane until ctx ends: no more fetching, all in flight
 // acknowledged, last positions written and marked clean. It reports what was
-// left unacknowledged; that will be found by the next owner's scan.
+// left unacknowledged; that will be found by the next owner's scan. A lane that
+// has ended, because another owner has it, waits for nothing.
 func (l *Lane) Close(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.task.wg.Go(func() {
+		select {
+		case <-l.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	tracks := l.list()
 	for _, tr := range tracks {
 		tr.drain()
@@ -341,6 +352,9 @@ func (l *Lane) end(reason string, fenced bool) {
 	first := !l.set.ended
 	l.set.ended = true
 	l.set.Unlock()
+	if first {
+		close(l.over)
+	}
 	if first && l.spec.Ended != nil {
 		l.task.wg.Go(func() { l.spec.Ended(reason, fenced) })
 	}

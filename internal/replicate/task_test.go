@@ -285,6 +285,46 @@ func TestFencedLaneStopsAtOnce(t *testing.T) {
 	})
 }
 
+// TestAFencedLaneIsLeftAtOnce: what nobody will acknowledge is not waited for.
+func TestAFencedLaneIsLeftAtOnce(t *testing.T) {
+	for _, when := range []string{"before the stop", "during the stop"} {
+		t.Run(when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 1)
+				l := r.open(0, kafka.ProducerID{ID: 7}, func(string, bool) {})
+				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+				l.Start([]TrackSpec{spec(0)})
+				waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 })
+				log := r.target.parts[spec(0).Target]
+				r.target.mu.Lock()
+				log.refuse = func([]byte) kafka.Code {
+					if when == "during the stop" {
+						time.Sleep(time.Second)
+					}
+					return kafka.CodeInvalidProducerEpoch
+				}
+				r.target.mu.Unlock()
+				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 3, 3))
+				if when == "before the stop" {
+					waitUntil(t, "fenced", func() bool { return r.task.Snapshot()[0].State == TrackWaiting })
+				} else {
+					time.Sleep(200 * time.Millisecond)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				began := time.Now()
+				if err := l.Close(ctx); err == nil {
+					t.Error("the lane says that all was written")
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("it took %v of the bubble's time", took)
+				}
+				r.task.Close()
+			})
+		})
+	}
+}
+
 // TestRefusedBatchIsSplitThenGivenToThePolicy: a batch too large goes down to
 // its records, and only the record that cannot fit is the policy's.
 func TestRefusedBatchIsSplitThenGivenToThePolicy(t *testing.T) {

@@ -171,16 +171,13 @@ func (tr *Track) onSettled(e *Entry) {
 }
 
 // checkPlace holds the batch's place on the target against the end of our last
-// write. A gap that our markers do not explain means that somebody else writes
+// write. A gap that our markers do not explain may mean that somebody else writes
 // there, a step back that the target's log was cut.
 func (tr *Track) checkPlace(e *Entry) {
 	switch {
 	case e.base > tr.write+mirror.DownstreamOffset(tr.markers):
-		if from, to := tr.write, e.base; tr.app.transactional {
-			tr.task.wg.Go(func() { tr.examineGap(from, to) })
-		} else {
-			tr.foreignLocked(from, int64(to-from), "offsets")
-		}
+		from, to := tr.write, e.base
+		tr.task.wg.Go(func() { tr.examineGap(from, to) })
 	case e.base < tr.write:
 		tr.parkLostLocked(losses.TargetTruncated, e.From, e.From,
 			fmt.Sprintf("the target partition %s was truncated or made again: it took our batch at offset %d, where %d was expected", tr.tp, e.base, tr.write))
@@ -188,38 +185,55 @@ func (tr *Track) checkPlace(e *Entry) {
 }
 
 // foreignLocked notes what somebody else wrote to the target partition.
-func (tr *Track) foreignLocked(from mirror.DownstreamOffset, n int64, what string) {
+func (tr *Track) foreignLocked(from mirror.DownstreamOffset, n int64) {
 	if tr.stats.foreign == 0 {
 		tr.task.log.Warn("somebody else writes to a replicated partition", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
-			"downstream", int64(from), what, n)
+			"downstream", int64(from), "records", n)
 	}
 	tr.stats.foreign += n
 	if tr.spec.Policy.ParkForeign {
 		tr.parkLostLocked(losses.ForeignWriter, tr.next, tr.next,
-			fmt.Sprintf("somebody else wrote %d %s to %s from offset %d on: copying on would append to them", n, what, tr.tp, from))
+			fmt.Sprintf("somebody else wrote %d records to %s from offset %d on: copying on would append to them", n, tr.tp, from))
 	}
 }
 
-// examineWithin bounds the reading of a gap.
-const examineWithin = 30 * time.Second
+// A gap is read until it answers: each time within examineWithin, after pauses
+// that double from examineAgain up to it.
+const (
+	examineWithin = 30 * time.Second
+	examineAgain  = time.Second
+)
 
-// examineGap reads what lies between two of our batches in a transaction's
-// partition. Markers there are nobody's records: a coordinator that moves may
-// write those of a transaction again.
+// examineGap reads what lies between two of our batches. Markers there are
+// nobody's records: a coordinator that moves or whose broker hung may write those
+// of a fence or of a transaction late, or again.
 func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
+	for pause := examineAgain; ; pause = min(2*pause, examineWithin) {
+		n, err := tr.countGap(from, to)
+		if err == nil {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			if n > 0 && !tr.closed {
+				tr.foreignLocked(from, n)
+			}
+			return
+		}
+		if pause == examineAgain {
+			tr.task.log.Warn("a gap between our batches on the target could not be read yet", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
+				"downstream", int64(from), "to", int64(to), "err", err)
+		}
+		select {
+		case <-tr.task.ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (tr *Track) countGap(from, to mirror.DownstreamOffset) (int64, error) {
 	ctx, cancel := context.WithTimeout(tr.task.ctx, examineWithin)
 	defer cancel()
-	n, err := tr.task.countRecords(ctx, tr.tp, from, to)
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	switch {
-	case tr.closed:
-	case err != nil:
-		tr.task.log.Warn("a gap between our batches on the target could not be read", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
-			"downstream", int64(from), "to", int64(to), "err", err)
-	case n > 0:
-		tr.foreignLocked(from, n, "records")
-	}
+	return tr.task.countRecords(ctx, tr.tp, from, to)
 }
 
 // publishSyncs asks the pacer, run by run, which offset pairs are worth publishing.
