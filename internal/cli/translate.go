@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,17 +20,20 @@ type translateOptions struct {
 	File   string
 	Strict bool
 	daemon.TranslateOptions
+	Rebuild bool
+	Wait    time.Duration
 }
 
 func newTranslate(g *globals) *cobra.Command {
 	var o translateOptions
 	cmd := &cobra.Command{
-		Use:   "translate FILE GROUP | TOPIC:PARTITION:OFFSET [--reverse] [--flow A->B]",
+		Use:   "translate FILE (GROUP | TOPIC:PARTITION:OFFSET [--reverse] | --rebuild) [--flow A->B]",
 		Short: "Tell what offsets of the source are on the target, or the other way round",
 		Long: `translate answers from the offset map that heliograph keeps on the target: where a
 reader goes on there that wants this source offset next. For a group it answers for
-every offset the group has committed. Where the map does not tell, the offset
-syncs answer, with MirrorMaker's precision. With --reverse, TOPIC is a topic of
+every offset the group has committed. Where the map does not tell, both logs are
+read from the nearest offset that it or the offset syncs know; where one of them
+has let the range go, the offset syncs answer, with MirrorMaker's precision. With --reverse, TOPIC is a topic of
 the target, and the group's offsets there are told in the source's terms.
 
 The quality of an answer:
@@ -38,22 +42,34 @@ The quality of an answer:
   before   further back than it could be: records are read again, none is missed
   unknown  no answer; the reason tells why
 
+With --rebuild the map is made to reach back over what was copied before it was
+begun, by MirrorMaker usually: both logs are matched record by record, and the
+map is written. The flow must not run meanwhile; a worker that is alive is refused.
+
 Nothing that runs is asked: the answer is as old as the flow's last position, a
-few seconds. The source must be up only for its groups, and for offset syncs that
-lie there. It writes nothing.
+few seconds. Without --rebuild it writes nothing.
 
 Exit codes:
   0  every offset has an answer
   1  the file is bad, or a cluster could not be read
   2  the command line is bad
-  3  an offset has no answer
+  3  an offset has no answer; with --rebuild: a worker is alive
 `,
 		Example: `  heliograph translate mm2.properties billing
   heliograph translate mm2.properties orders:0:123456
+  heliograph translate mm2.properties --rebuild
   heliograph translate mm2.properties A.orders:0:120011 --reverse --output json`,
-		Args: fileAnd("GROUP or TOPIC:PARTITION:OFFSET"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.Rebuild {
+				return fileArg(cmd, args)
+			}
+			return fileAnd("GROUP or TOPIC:PARTITION:OFFSET")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.File = args[0]
+			if o.Rebuild {
+				return runRebuild(cmd, g, o)
+			}
 			if err := o.parse(args[1]); err != nil {
 				return err
 			}
@@ -61,6 +77,8 @@ Exit codes:
 		},
 	}
 	flowFlag(cmd, &o.Flow)
+	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "make the map reach back over what was copied before it was begun")
+	waitFlag(cmd, &o.Wait)
 	cmd.Flags().BoolVar(&o.Reverse, "reverse", false, "from the target's offsets to the source's")
 	strictFlag(cmd, &o.Strict)
 	return cmd
@@ -121,6 +139,37 @@ func runTranslate(cmd *cobra.Command, g *globals, o translateOptions) error {
 		}
 	}
 	return nil
+}
+
+// rebuildReport is what translate --rebuild tells, in the form of its JSON.
+type rebuildReport struct {
+	File       string           `json:"file"`
+	Partitions []daemon.Rebuilt `json:"partitions"`
+}
+
+func runRebuild(cmd *cobra.Command, g *globals, o translateOptions) error {
+	dep, err := g.loadSound(o.File, o.Strict)
+	if err != nil {
+		return err
+	}
+	if err := g.refuseWorkers(cmd.Context(), dep, nil, o.Wait); err != nil {
+		return err
+	}
+	log, flush := g.quietLog()
+	rebuilt, err := daemon.Rebuild(cmd.Context(), dep, o.Flow, log)
+	flush()
+	if err != nil {
+		return exit(exitFile, err)
+	}
+	if g.Output == "json" {
+		return g.writeJSON(rebuildReport{o.File, rebuilt})
+	}
+	rows := make([][]string, len(rebuilt))
+	for i, r := range rebuilt {
+		rows[i] = []string{r.Flow, fmt.Sprintf("%s-%d", r.Topic, r.Partition), number(r.From), fmt.Sprint(r.Runs), r.Reason}
+	}
+	_, err = fmt.Fprint(g.Out, table([]string{"FLOW", "PARTITION", "KNOWN FROM", "RUNS", "REASON"}, rows))
+	return err
 }
 
 func translateText(answers []daemon.Translated) string {

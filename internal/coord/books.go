@@ -131,3 +131,21 @@ func (m StoredMap) Reverse(d mirror.DownstreamOffset) offsets.Origin {
 	}
 	return m.Runs.Reverse(d, m.Stored.Facts.NextTarget, m.Position())
 }
+
+// Chunks are the records that store a new map of a partition in place of the old
+// one, and where they belong.
+func (b Books) Chunks(tp kafka.TopicPartition, old StoredMap, m *offsets.RunMap, now int64) (kafka.TopicPartition, []kafka.Record) {
+	var records []kafka.Record
+	record := func(chunk int64, value []byte) {
+		key := offsets.ChunkKey{Topic: tp.Topic, TopicID: old.Stored.Facts.SourceTopicID, Partition: tp.Partition, Chunk: chunk}
+		records = append(records, kafka.Record{Key: key.AppendTo(nil), Value: value, Timestamp: now})
+	}
+	for n := m.FirstChunk(); n <= m.LastChunk(); n++ {
+		record(n, m.Chunk(n))
+	}
+	record(offsets.AnchorsChunk, m.Anchors())
+	for n := old.Runs.FirstChunk(); n <= old.Runs.LastChunk(); n++ {
+		record(n, nil)
+	}
+	return b.runsPartition(b.laneOf(tp)), records
+}

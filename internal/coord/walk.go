@@ -36,6 +36,9 @@ const (
 // errEnough ends a walk.
 var errEnough = errors.New("enough")
 
+// ErrDiffer says that a walk ended where the logs go on with different records.
+var ErrDiffer = errors.New("the logs differ")
+
 // Translate makes a translation exact that is known from a pair of records in
 // front of it. It reports false where the logs do not tell: one of them has let
 // the range go, or they differ.
@@ -50,6 +53,9 @@ func (l Logs) Translate(ctx context.Context, up mirror.UpstreamOffset, down mirr
 		}
 		return a < u && int64(a-up) < walkRecords
 	})
+	if errors.Is(err, ErrDiffer) {
+		err = nil
+	}
 	return got, got.Known(), err
 }
 
@@ -65,7 +71,47 @@ func (l Logs) Reverse(ctx context.Context, up mirror.UpstreamOffset, down mirror
 		}
 		return b < d && int64(b-down) < walkRecords
 	})
+	if errors.Is(err, ErrDiffer) {
+		err = nil
+	}
 	return got, got.Known(), err
+}
+
+// Rebuild finds the runs of everything in front of a map's oldest run, or, where
+// the map is empty, of everything up to the ends of the logs. It begins at the
+// first of the given places from which both logs go on in step up to there, and
+// reports false where none does: with a hole in it a map would be wrong.
+func (l Logs) Rebuild(ctx context.Context, from []Place, old *offsets.RunMap) (past []offsets.Run, ok bool, err error) {
+	oldest, bounded := old.Oldest()
+	for _, p := range from {
+		past = past[:0]
+		reached := false
+		err := l.Walk(ctx, p.Up, p.Down, func(a mirror.UpstreamOffset, b mirror.DownstreamOffset) bool {
+			if bounded && a >= oldest.Up {
+				reached = a == oldest.Up && b == oldest.Down
+				return false
+			}
+			if n := len(past) - 1; n >= 0 && past[n].End() == a && past[n].DownEnd() == b {
+				past[n].Count++
+			} else {
+				past = append(past, offsets.Run{Up: a, Down: b, Count: 1})
+			}
+			return true
+		})
+		switch {
+		case err != nil && !errors.Is(err, ErrDiffer):
+			return nil, false, err
+		case reached, err == nil && !bounded:
+			return past, len(past) > 0, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// Place is a pair of offsets at which both logs can be read side by side.
+type Place struct {
+	Up   mirror.UpstreamOffset
+	Down mirror.DownstreamOffset
 }
 
 // Walk reads both logs from a pair of places on and calls visit for each source
@@ -93,7 +139,7 @@ func (l Logs) Walk(ctx context.Context, up mirror.UpstreamOffset, down mirror.Do
 		default:
 			skipA, skipB, ok := meet(source, target)
 			if !ok {
-				return errors.Join(source.err, target.err) // from here on the logs do not tell
+				return errors.Join(ErrDiffer, source.err, target.err)
 			}
 			source.drop(skipA)
 			target.drop(skipB)

@@ -99,6 +99,33 @@ func readSyncs(ctx context.Context, f *config.Flow, sides pair) (*offsets.SyncSt
 type storedTranslator struct {
 	maps  map[kafka.TopicPartition]coord.StoredMap
 	syncs *offsets.SyncStore // nil where they cannot be read
+	// sharpen and sharpenBack read both logs where neither tells; nil does not.
+	sharpen     func(kafka.TopicPartition, coord.StoredMap, mirror.UpstreamOffset) (offsets.Translation, basis)
+	sharpenBack func(kafka.TopicPartition, coord.StoredMap, mirror.DownstreamOffset) (offsets.Origin, basis)
+}
+
+// readingLogs has both logs read where what is written down does not tell.
+func (t *storedTranslator) readingLogs(ctx context.Context, e *exactly) {
+	type question struct {
+		tp kafka.TopicPartition
+		at int64
+	}
+	type answer struct {
+		offsets.Translation
+		basis
+	}
+	told := map[question]answer{}
+	t.sharpen = func(tp kafka.TopicPartition, m coord.StoredMap, u mirror.UpstreamOffset) (offsets.Translation, basis) {
+		q := question{tp, int64(u)}
+		if _, ok := told[q]; !ok {
+			got, b := e.sharpen(ctx, tp, m, t.syncs, u)
+			told[q] = answer{got, b}
+		}
+		return told[q].Translation, told[q].basis
+	}
+	t.sharpenBack = func(tp kafka.TopicPartition, m coord.StoredMap, d mirror.DownstreamOffset) (offsets.Origin, basis) {
+		return e.sharpenBack(ctx, tp, m, t.syncs, d)
+	}
 }
 
 // Translate is answer without its words.
@@ -125,11 +152,28 @@ type basis struct {
 // answer translates a source offset and says why so.
 func (t storedTranslator) answer(source kafka.TopicPartition, u mirror.UpstreamOffset) (offsets.Translation, basis) {
 	m, stored := t.maps[source]
+	got, b := t.written(source, m, stored, u)
+	if got.Quality < offsets.Next && stored && u < m.Position() && t.sharpen != nil {
+		if exact, eb := t.sharpen(source, m, u); exact.Known() {
+			return exact, eb
+		}
+	}
+	return got, b
+}
+
+// written translates by what is written down.
+func (t storedTranslator) written(source kafka.TopicPartition, m coord.StoredMap, stored bool, u mirror.UpstreamOffset) (offsets.Translation, basis) {
 	exact := m.Translate(u)
 	synced, sync := t.bySync(source, u)
 	switch {
 	case exact.Quality >= offsets.Next:
 		return exact, basis{by: byMap, reason: mapReason(exact.Quality)}
+	case exact.Quality == offsets.Before && u < m.Position() && (!synced.Known() || synced.Offset <= exact.Offset):
+		up, _, _ := m.Runs.Known(u)
+		return exact, basis{
+			by: byMap, atMost: max(int64(u-up)-1, 0),
+			reason: fmt.Sprintf("the map has thinned there: behind the last record it knows, at source offset %d", up),
+		}
 	case exact.Quality == offsets.Before && (!synced.Known() || synced.Offset <= exact.Offset):
 		return exact, basis{
 			by: byMap, atMost: int64(u - m.Position()),
@@ -168,6 +212,17 @@ func (t storedTranslator) bySync(source kafka.TopicPartition, u mirror.UpstreamO
 // origin translates a target offset back and says why so.
 func (t storedTranslator) origin(source kafka.TopicPartition, d mirror.DownstreamOffset) (offsets.Origin, basis) {
 	m, stored := t.maps[source]
+	got, b := t.writtenBack(source, m, stored, d)
+	if got.Quality < offsets.Next && stored && t.sharpenBack != nil {
+		if exact, eb := t.sharpenBack(source, m, d); exact.Known() {
+			return exact, eb
+		}
+	}
+	return got, b
+}
+
+// writtenBack translates back by what is written down.
+func (t storedTranslator) writtenBack(source kafka.TopicPartition, m coord.StoredMap, stored bool, d mirror.DownstreamOffset) (offsets.Origin, basis) {
 	exact := m.Reverse(d)
 	if exact.Quality >= offsets.Next {
 		return exact, basis{by: byMap, reason: mapReason(exact.Quality)}

@@ -115,6 +115,7 @@ func translateFlow(ctx context.Context, f *config.Flow, o TranslateOptions, log 
 	if t.from.maps, err = t.books.Maps(ctx, sources); err != nil {
 		return nil, err
 	}
+	t.from.readingLogs(ctx, newExactly(f, sides))
 	noSyncs := ""
 	if len(sources) > 0 {
 		t.from.syncs, noSyncs = readSyncs(ctx, f, sides)

@@ -79,7 +79,7 @@ func encodeRuns(runs []Run) []byte {
 	var last Run
 	for _, r := range runs {
 		dst = binary.AppendVarint(dst, int64(r.Up-last.End()))
-		dst = binary.AppendVarint(dst, int64(r.Down-last.downEnd()))
+		dst = binary.AppendVarint(dst, int64(r.Down-last.DownEnd()))
 		dst = binary.AppendUvarint(dst, uint64(r.Count))
 		last = r
 	}
@@ -117,8 +117,8 @@ func DecodeChunk(value []byte) ([]Run, error) {
 			return nil, fmt.Errorf("offset map chunk: run %d has an impossible count", len(runs))
 		}
 		p = p[k:]
-		r := Run{Up: last.End() + mirror.UpstreamOffset(up), Down: last.downEnd() + mirror.DownstreamOffset(d), Count: int64(count)}
-		if len(runs) > 0 && (up < 0 || d < 0) || r.Up < 0 || r.Down < 0 || r.End() < r.Up || r.downEnd() < r.Down {
+		r := Run{Up: last.End() + mirror.UpstreamOffset(up), Down: last.DownEnd() + mirror.DownstreamOffset(d), Count: int64(count)}
+		if len(runs) > 0 && (up < 0 || d < 0) || r.Up < 0 || r.Down < 0 || r.End() < r.Up || r.DownEnd() < r.Down {
 			return nil, fmt.Errorf("offset map chunk: run %d lies before its predecessor", len(runs))
 		}
 		runs = append(runs, r)
@@ -162,7 +162,7 @@ func LoadRuns(chunks map[int64][]Run, position mirror.UpstreamOffset, end mirror
 		last.Count = max(1, min(int64(position-last.Up), int64(end-last.Down)))
 	}
 	for _, a := range chunks[AnchorsChunk] {
-		if len(m.runs) > 0 && a.End() <= m.runs[0].Up && a.downEnd() <= m.runs[0].Down {
+		if len(m.runs) > 0 && a.End() <= m.runs[0].Up && a.DownEnd() <= m.runs[0].Down {
 			m.anchors = append(m.anchors, a)
 		}
 	}

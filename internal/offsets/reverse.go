@@ -30,7 +30,7 @@ func (m *RunMap) Reverse(d, end mirror.DownstreamOffset, position mirror.Upstrea
 		return Origin{Offset: position, Quality: Exact}
 	case i < 0:
 		return m.reverseOld(d)
-	case d < m.runs[i].downEnd():
+	case d < m.runs[i].DownEnd():
 		return Origin{Offset: m.runs[i].Up + mirror.UpstreamOffset(d-m.runs[i].Down), Quality: Exact}
 	case i+1 < len(m.runs):
 		return Origin{Offset: m.runs[i+1].Up, Quality: Next}
@@ -44,7 +44,7 @@ func (m *RunMap) reverseOld(d mirror.DownstreamOffset) Origin {
 	switch {
 	case !ok:
 		return Origin{Quality: Unknown}
-	case d < a.downEnd():
+	case d < a.DownEnd():
 		return Origin{Offset: a.Up + mirror.UpstreamOffset(d-a.Down), Quality: Exact}
 	}
 	return Origin{Offset: a.End(), Quality: Before}

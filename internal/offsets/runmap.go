@@ -19,8 +19,8 @@ type Run struct {
 // End is the source offset behind the run.
 func (r Run) End() mirror.UpstreamOffset { return r.Up + mirror.UpstreamOffset(r.Count) }
 
-// downEnd is the target offset behind the run.
-func (r Run) downEnd() mirror.DownstreamOffset { return r.Down + mirror.DownstreamOffset(r.Count) }
+// DownEnd is the target offset behind the run.
+func (r Run) DownEnd() mirror.DownstreamOffset { return r.Down + mirror.DownstreamOffset(r.Count) }
 
 // ErrRunOrder is returned for a run that does not lie behind the map's last on
 // both sides: the source or the target was truncated, made again or rewound.
@@ -69,10 +69,10 @@ const (
 func (m *RunMap) Append(r Run) (started bool, err error) {
 	if n := len(m.runs); n > 0 {
 		last := &m.runs[n-1]
-		if r.Up < last.End() || r.Down < last.downEnd() {
+		if r.Up < last.End() || r.Down < last.DownEnd() {
 			return false, ErrRunOrder
 		}
-		if r.Up == last.End() && r.Down == last.downEnd() {
+		if r.Up == last.End() && r.Down == last.DownEnd() {
 			last.Count += r.Count
 			return false, nil
 		}
@@ -125,14 +125,32 @@ func (m *RunMap) lastAnchor(beyond func(Run) bool) (Run, bool) {
 	return m.anchors[i], true
 }
 
-// oldest is the first run that is known of.
-func (m *RunMap) oldest() (Run, bool) {
+// Oldest is the first run that is known of.
+func (m *RunMap) Oldest() (Run, bool) {
 	for _, runs := range [][]Run{m.anchors, m.runs} {
 		if len(runs) > 0 {
 			return runs[0], true
 		}
 	}
 	return Run{}, false
+}
+
+// Thinned reports whether the map has let runs go.
+func (m *RunMap) Thinned() bool { return len(m.anchors) > 0 }
+
+// Behind is a map of past runs with those of m behind them, which must not be
+// thinned. Its chunks are numbered behind those of m, so that none is mistaken for
+// the other.
+func (m *RunMap) Behind(past []Run) (*RunMap, error) {
+	all := NewRunMap(m.LastChunk() + 1)
+	for _, runs := range [][]Run{past, m.runs} {
+		for _, r := range runs {
+			if _, err := all.Append(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
 }
 
 // Known is the last record in front of source offset u whose place is known.
@@ -178,11 +196,11 @@ func (m *RunMap) translateOld(u mirror.UpstreamOffset) Translation {
 		if u < a.End() {
 			return Translation{Offset: a.Down + mirror.DownstreamOffset(u-a.Up), Quality: Exact}
 		}
-		return Translation{Offset: a.downEnd(), Quality: Before}
+		return Translation{Offset: a.DownEnd(), Quality: Before}
 	}
 	// Nothing lies in front of the first record of the target's log: what was not
 	// copied before it never was.
-	if first, ok := m.oldest(); ok && first.Down == 0 {
+	if first, ok := m.Oldest(); ok && first.Down == 0 {
 		return Translation{Offset: 0, Quality: Next}
 	}
 	return Translation{Quality: Unknown}

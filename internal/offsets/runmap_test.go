@@ -193,7 +193,7 @@ func FuzzChunk(f *testing.F) {
 			return
 		}
 		for i := 1; i < len(runs); i++ {
-			if runs[i].Up < runs[i-1].End() || runs[i].Down < runs[i-1].downEnd() {
+			if runs[i].Up < runs[i-1].End() || runs[i].Down < runs[i-1].DownEnd() {
 				t.Fatalf("runs %v and %v overlap", runs[i-1], runs[i])
 			}
 		}
