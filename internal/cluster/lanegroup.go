@@ -29,6 +29,8 @@ type LaneGroupOptions struct {
 	Lost     func(partitions []int32)
 	// Failed hears why membership does not work at the moment; nil when it does again.
 	Failed func(err error)
+	// Lease is kept up while we are a member; nil for none.
+	Lease *Lease
 }
 
 // LaneGroup is a member of an ordinary consumer group that reads nothing: being
@@ -38,12 +40,16 @@ type LaneGroup struct {
 	opts   LaneGroupOptions
 	kgo    *kgo.Client
 	once   sync.Once
+
+	joined chan struct{} // partitions have just been assigned
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
 }
 
 // JoinLaneGroup joins. The group's protocol type is "consumer", so Java
 // MirrorMaker's workers of the same group and this member exclude each other.
 func (c *Client) JoinLaneGroup(o LaneGroupOptions) (*LaneGroup, error) {
-	g := &LaneGroup{client: c, opts: o}
+	g := &LaneGroup{client: c, opts: o, joined: make(chan struct{}, 1)}
 	partitions := func(m map[string][]int32) []int32 { return m[o.Topic] }
 	opts := append(c.kgoOptions(),
 		kgo.ConsumerGroup(o.Group),
@@ -59,6 +65,10 @@ func (c *Client) JoinLaneGroup(o LaneGroupOptions) (*LaneGroup, error) {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, m map[string][]int32) {
 			o.Failed(nil)
+			select {
+			case g.joined <- struct{}{}:
+			default:
+			}
 			o.Assigned(partitions(m))
 		}),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { o.Revoked(partitions(m)) }),
@@ -74,6 +84,11 @@ func (c *Client) JoinLaneGroup(o LaneGroupOptions) (*LaneGroup, error) {
 	}
 	client.PauseFetchTopics(o.Topic)
 	g.kgo = client
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	if o.Lease != nil {
+		g.wg.Go(func() { g.keepLease(ctx) })
+	}
 	return g, nil
 }
 
@@ -98,6 +113,8 @@ func (c *Client) laneGroupError(group string, err error) error {
 // so that the next owner need not wait for the session to end.
 func (g *LaneGroup) Leave(ctx context.Context) {
 	g.once.Do(func() {
+		g.cancel()
+		g.wg.Wait()
 		_ = g.kgo.LeaveGroupContext(ctx) // the session's end does the same, later
 		if g.opts.InstanceID != "" {
 			leave := kadm.LeaveGroup(g.opts.Group).Reason("stopped in order").InstanceIDs(g.opts.InstanceID)

@@ -31,6 +31,9 @@ type Options struct {
 	TargetClusterID string
 	Isolation       kafka.Isolation
 	Reset           plan.Reset
+	// Leased reports whether the group still counts us among its members for sure;
+	// nil where nobody can tell.
+	Leased func() bool
 	// ExactlyOnce delivers in transactions that carry the positions.
 	ExactlyOnce bool
 	// Syncs reads the flow's offset syncs and tells those of a partition, the

@@ -19,6 +19,9 @@ import (
 	"heliograph/internal/replicate"
 )
 
+// leasePause is how often a lane that waits for the lease looks again.
+const leasePause = 20 * time.Millisecond
+
 // takeoverPause is the pause before a failed takeover is tried again.
 const takeoverPause = 2 * time.Second
 
@@ -287,6 +290,9 @@ func (o *ownedLane) searchElsewhere(ctx context.Context, replicas []Replica) err
 
 // open identifies us and reads the positions.
 func (o *ownedLane) open(ctx context.Context) error {
+	if err := o.awaitLease(ctx); err != nil {
+		return err
+	}
 	id, err := o.keeper.identify(ctx, o.index)
 	if err != nil {
 		return err
@@ -315,6 +321,7 @@ func (o *ownedLane) open(ctx context.Context) error {
 		Index: o.index, Producer: id.producer,
 		Positions: kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index},
 		Runs:      o.keeper.books.runsPartition(o.index),
+		Leased:    o.keeper.opts.Leased, Unfenced: id.fence == FenceLease,
 		Ended: func(reason string, fenced bool) {
 			select {
 			case o.ended <- ending{reason, fenced}:
@@ -326,6 +333,19 @@ func (o *ownedLane) open(ctx context.Context) error {
 		spec.TransactionalID, spec.Transactions = id.txnID, transactions{o.keeper, id}
 	}
 	o.lane = o.keeper.task.OpenLane(spec)
+	return nil
+}
+
+// awaitLease waits until the lane is surely ours. An owner that was frozen and
+// replaced does not know yet: to take the lane's identity once more would only
+// fence its successor.
+func (o *ownedLane) awaitLease(ctx context.Context) error {
+	for o.keeper.opts.Leased != nil && !o.keeper.opts.Leased() {
+		pause(ctx, leasePause)
+		if ctx.Err() != nil {
+			return fmt.Errorf("take lane %d over: %w", o.index, context.Cause(ctx))
+		}
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,9 @@ func (r *rig) takeOver() {
 	log := slog.New(slog.DiscardHandler)
 	r.task = replicate.New(replicate.Deps{
 		Source: r.source, Target: r.target, Budget: replicate.NewBudget(1 << 20), Log: log, Ledger: r.ledger,
+		CountRecords: func(ctx context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error) {
+			return CountRecords(ctx, r.target, tp, from, to)
+		},
 	}, replicate.Options{
 		Flow: r.opts.Flow, SourceClusterID: "a", TargetClusterID: "b", FetchMaxBytes: 1 << 20, PartitionMaxBytes: 1 << 20,
 		FetchMaxWait: 100 * time.Millisecond, MaxRequestBytes: 1 << 20, RequestTimeout: time.Second,
@@ -637,6 +641,30 @@ func TestThePlaceFoundIsWhereMirrorMakerDied(t *testing.T) {
 		}
 		if want := strings.Join(append(c.want(), c.rest()...), " "); target != want {
 			rt.Errorf("the copy holds %q, want %q", target, want)
+		}
+	})
+}
+
+// An owner that was frozen and may have been replaced does not take the lane's
+// identity: that would fence its successor.
+func TestNoTakeoverWithoutALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		r.fill(numbered(0, 5))
+		var held atomic.Bool
+		r.opts.Leased = held.Load
+		r.takeOver()
+		defer r.close()
+		time.Sleep(time.Minute)
+		r.target.mu.Lock()
+		taken := r.target.pid != before
+		r.target.mu.Unlock()
+		if taken {
+			t.Error("the identity was taken without a lease")
+		}
+		held.Store(true)
+		if got := r.settle(); got.Position != 5 {
+			t.Errorf("with the lease it stands at %d: %s %s", got.Position, got.State, got.Reason)
 		}
 	})
 }

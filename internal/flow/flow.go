@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"heliograph/internal/cluster"
 	"heliograph/internal/coord"
 	"heliograph/internal/kafka"
 	"heliograph/internal/replicate"
@@ -45,6 +46,7 @@ type Flow struct {
 
 // parts are what a running flow is made of; zero before it runs.
 type parts struct {
+	lease      *cluster.Lease
 	ledger     *ledger
 	task       *replicate.Task
 	keeper     *coord.Keeper
@@ -204,7 +206,7 @@ func (f *Flow) internalTopics(ctx context.Context, now time.Time) error {
 // heartbeatsOnly serves a pair whose data is not replicated.
 func (f *Flow) heartbeatsOnly(ctx context.Context) {
 	var p parts
-	f.addHeartbeats(&p, func() bool { return true })
+	f.addHeartbeats(&p, func(context.Context) bool { return true })
 	f.addInternalTopics(&p)
 	f.setParts(p)
 	f.setState(Running, "")

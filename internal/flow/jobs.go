@@ -33,29 +33,29 @@ func (f *Flow) addTopics(p *parts) {
 	p.loops = append(p.loops, f.loop("topics", every, p.topics.RunOnce))
 }
 
-func (f *Flow) addConfigs(p *parts, owner func() bool) {
+func (f *Flow) addConfigs(p *parts, owner owning) {
 	if f.spec.Topics.SyncConfigsEvery <= 0 {
 		return
 	}
-	p.configs = syncer.NewConfigSync(f.source, f.target, syncer.ConfigOptions{
+	p.configs = syncer.NewConfigSync(f.source, guarded{f.target, p.lease}, syncer.ConfigOptions{
 		Flow: f.spec.ID, Rules: f.spec.Desired().Configs, HoldFor: f.spec.Topics.HoldDeletions, Pairs: p.topics.Pairs, Observe: p.topics.Observe,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
 	})
 	p.loops = append(p.loops, f.loop("configs", f.spec.Topics.SyncConfigsEvery, once(owner, p.configs.RunOnce)))
 }
 
-func (f *Flow) addACLs(p *parts, owner func() bool) {
+func (f *Flow) addACLs(p *parts, owner owning) {
 	if f.spec.Topics.SyncACLsEvery <= 0 {
 		return
 	}
-	p.acls = syncer.NewACLSync(f.source, f.target, syncer.ACLOptions{
+	p.acls = syncer.NewACLSync(f.source, guarded{f.target, p.lease}, syncer.ACLOptions{
 		Flow: f.spec.ID, Selection: f.spec.Selection,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
 	})
 	p.loops = append(p.loops, f.loop("acls", f.spec.Topics.SyncACLsEvery, once(owner, p.acls.RunOnce)))
 }
 
-func (f *Flow) addHeartbeats(p *parts, owner func() bool) {
+func (f *Flow) addHeartbeats(p *parts, owner owning) {
 	if f.spec.Heartbeats.Every <= 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (f *Flow) addPromotion(p *parts) {
 
 // addGroups makes the three jobs that follow groups, and the tail that they
 // translate by.
-func (f *Flow) addGroups(p *parts, owner func() bool) {
+func (f *Flow) addGroups(p *parts, owner owning) {
 	s := f.spec
 	if s.Checkpoints.EmitEvery <= 0 || !s.OffsetSyncs.Enabled {
 		return
@@ -109,7 +109,7 @@ func (f *Flow) addGroups(p *parts, owner func() bool) {
 	on, topic := f.syncsTopic()
 	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
 	between := newExact(f, translator{p.task, tail}, func() { p.emit.Kick() })
-	p.groups = syncer.NewGroupSync(f.source, f.target, f.target, syncer.GroupOptions{
+	p.groups = syncer.NewGroupSync(f.source, guarded{f.target, p.lease}, guarded{f.target, p.lease}, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true, s.Positions.ProgressGroup: true},
 		Translator: between, TargetPartitions: p.topics.TargetPartitions,

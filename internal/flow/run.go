@@ -113,7 +113,7 @@ func (f *Flow) partitions(ctx context.Context, topic string) (int32, error) {
 
 // build makes the flow's parts.
 func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
-	p := &parts{}
+	p := &parts{lease: &cluster.Lease{}}
 	s := f.spec
 	if s.OffsetSyncs.Enabled {
 		on, topic := f.syncsTopic()
@@ -143,11 +143,21 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 		RunsTopic: mirror.OffsetRunsTopic(s.ID.Source), RunsPartitions: runs,
 		SourceClusterID: source.ClusterID, TargetClusterID: target.ClusterID,
 		Isolation: s.Data.Isolation, Reset: s.Data.Reset(),
-		ExactlyOnce: s.Data.ExactlyOnce,
+		ExactlyOnce: s.Data.ExactlyOnce, Leased: p.lease.Held,
 		Settle: s.settle, Syncs: f.anchors(), JavaTasks: s.Positions.JavaTasks,
 	}, f.source, f.target, p.task, p.ledger, f.deps.Log)
 
-	owner := func() bool { return p.keeper.Owns(jobLane) }
+	owner := func(ctx context.Context) bool {
+		for p.keeper.Owns(jobLane) {
+			if p.lease.Held() {
+				return true
+			}
+			if !sleep(ctx, leaseLook) {
+				break
+			}
+		}
+		return false
+	}
 	f.addTopics(p)
 	f.addConfigs(p, owner)
 	f.addACLs(p, owner)
@@ -216,6 +226,7 @@ func (f *Flow) join(p *parts) (*cluster.LaneGroup, error) {
 			p.keeper.Revoked(bound, lanes)
 		},
 		Lost:   p.keeper.Lost,
+		Lease:  p.lease,
 		Failed: f.noteGroup,
 	})
 }
@@ -245,6 +256,7 @@ func publish(p *parts, policies LossSpec, list []syncer.Replica) {
 			Source: r.Source, SourceID: r.SourceID, Target: r.Target, TargetID: r.TargetID,
 			Demands: recordbatch.Target{
 				MaxMessageBytes: r.Settings.MaxMessageBytes, LogAppendTime: r.Settings.LogAppendTime, Compacted: r.Settings.Compacted,
+				TimestampBeforeMax: r.Settings.TimestampBeforeMax, TimestampAfterMax: r.Settings.TimestampAfterMax,
 			},
 		}
 		replicas[i] = coord.Replica{Replica: plain[i], Born: r.Born, Missing: policy.Missing}
@@ -258,10 +270,14 @@ func (f *Flow) loop(name string, every time.Duration, run func(context.Context, 
 		syncer.LoopOptions{Log: f.deps.Log, Now: time.Now, Random: rand.Float64})
 }
 
+// owning reports whether this process does the jobs that exist once. An owner
+// whose lease has run out waits until it is known which.
+type owning func(context.Context) bool
+
 // once runs a job's rounds only while this process owns the jobs' lane.
-func once(owner func() bool, run func(context.Context, time.Time) error) func(context.Context, time.Time) error {
+func once(owner owning, run func(context.Context, time.Time) error) func(context.Context, time.Time) error {
 	return func(ctx context.Context, now time.Time) error {
-		if !owner() {
+		if !owner(ctx) {
 			return nil
 		}
 		return run(ctx, now)

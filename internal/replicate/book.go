@@ -29,6 +29,7 @@ func (b *book) init(l *Lane, tp kafka.TopicPartition) {
 	b.lane = l
 	b.tp, b.owner, b.txnID = tp, b, l.spec.TransactionalID
 	b.app.producer, b.app.transactional = l.producer, l.transactional()
+	b.leased, b.always = l.spec.Leased, l.spec.Unfenced
 }
 
 // sick reports whether the book needs its leader looked for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,4 +207,59 @@ func TestOldFollowsTheTargetsExpiration(t *testing.T) {
 		}
 		r.task.Close()
 	})
+}
+
+// A zombie does not know that it was replaced. Where the broker cannot be relied
+// on to refuse it, because it forgets the producers of old records or because the
+// target gives no fence, it sends nothing without a lease.
+func TestNothingUnprotectedIsSentWithoutALease(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		back     time.Duration
+		unfenced bool
+		waits    bool
+	}{
+		{"fresh records behind a fence", 0, false, false},
+		{"old records", 10 * 24 * time.Hour, false, true},
+		{"no fence", 0, true, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 1)
+				var held atomic.Bool
+				held.Store(true)
+				l := r.task.OpenLane(LaneSpec{
+					Producer: kafka.ProducerID{ID: 7}, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+					Leased: held.Load, Unfenced: row.unfenced,
+				})
+				copied := func() int { return len(r.target.values(t, spec(0).Target)) }
+				append5 := func(first int) {
+					records := make([]kafka.Record, 5)
+					for i := range records {
+						records[i] = kafka.Record{Value: fmt.Appendf(nil, "record %d", first+i), Timestamp: time.Now().Add(-row.back).UnixMilli()}
+					}
+					batch, err := recordbatch.Build(records, recordbatch.BuildOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.source.appendRaw(spec(0).Source, batch)
+				}
+				append5(0)
+				l.Start([]TrackSpec{spec(0)})
+				waitUntil(t, "copied", func() bool { return copied() == 5 })
+				held.Store(false)
+				append5(5)
+				time.Sleep(time.Minute)
+				if got, want := copied(), 10; (got == want) == row.waits {
+					t.Errorf("without a lease the target holds %d records", got)
+				}
+				held.Store(true)
+				waitUntil(t, "copied with the lease", func() bool { return copied() == 10 })
+				if err := l.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				r.task.Close()
+			})
+		})
+	}
 }

@@ -23,6 +23,11 @@ type LaneSpec struct {
 	// and nil otherwise.
 	TransactionalID string
 	Transactions    Transactions
+	// Leased reports whether the lane is surely ours still; nil where nobody can
+	// tell. It is asked before batches of old records, and before all batches
+	// where nothing else fences an owner that was replaced.
+	Leased   func() bool
+	Unfenced bool
 }
 
 // Lane is a partition of the position topic that this process owns: the

@@ -20,6 +20,10 @@ type outlet struct {
 
 	// merger joins small batches before they are sent; nil does not.
 	merger *merger
+	// leased reports whether the lane is surely ours still; nil is always. always
+	// asks before every batch, not only before those of old records.
+	leased func() bool
+	always bool
 
 	mu  sync.Mutex
 	app appender
@@ -69,8 +73,27 @@ func (o *outlet) collect(s *sink, room int) (p kafka.ProducePartition, ok, more 
 	if room >= 0 && o.app.peek().bytes() > room {
 		return p, false, true
 	}
+	if !o.leasedLocked() {
+		return p, false, false
+	}
 	e := o.app.take()
 	return kafka.ProducePartition{TopicPartition: o.tp, TopicID: o.topic, Batch: e.Bytes}, true, o.app.ready()
+}
+
+// leasedLocked reports whether the next batch may be sent as far as ownership
+// goes. Where the broker cannot be relied on to refuse the batch of an owner that
+// was replaced, because it forgets the producers of old records or has no fence,
+// nobody else does. An outlet that waits for its lease is told as if its leader
+// were away: it tries again.
+func (o *outlet) leasedLocked() bool {
+	if o.leased == nil || !o.always && !o.app.peek().old || o.leased() {
+		return true
+	}
+	if o.app.waiting == 0 { // else an answer comes that kicks
+		o.app.phase = halted
+		o.owner.onHalted(failure{class: kafka.ClassRefresh, message: "our lease on the lane has run out: the group's coordinator does not answer, or another owner has it"})
+	}
+	return false
 }
 
 // answer applies a broker's answer, or the connection's end, to the oldest

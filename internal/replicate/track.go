@@ -125,6 +125,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	tr.merger, tr.limit = &t.merger, spec.Demands.MaxMessageBytes
 	tr.app.producer = l.producer
 	tr.app.transactional, tr.txnID = l.transactional(), l.spec.TransactionalID
+	tr.leased, tr.always = l.spec.Leased, l.spec.Unfenced
 	tr.held = true
 	return tr
 }
