@@ -73,6 +73,13 @@ func (m *model) fails() bool { return !m.calm && m.rng.Float64() < m.fault }
 
 func (m *model) setCalm() { m.mu.Lock(); m.calm = true; m.mu.Unlock() }
 
+// appendMarker adds a control batch, which a coordinator writes.
+func (m *model) appendMarker(tp kafka.TopicPartition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts[tp].end++
+}
+
 // appendRaw stores a batch at the log's end, as a source's producer would.
 func (m *model) appendRaw(tp kafka.TopicPartition, batch []byte) {
 	m.mu.Lock()

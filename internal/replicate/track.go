@@ -219,9 +219,12 @@ func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
 			}
 			return
 		}
-		if pause == examineAgain {
-			tr.task.log.Warn("a gap between our batches on the target could not be read yet", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
+		if pause == examineAgain || !kafka.Heals(err) {
+			tr.task.log.Warn("a gap between our batches on the target could not be read", "topic", tr.tp.Topic, "partition", tr.tp.Partition,
 				"downstream", int64(from), "to", int64(to), "err", err)
+		}
+		if !kafka.Heals(err) || tr.isClosed() {
+			return
 		}
 		select {
 		case <-tr.task.ctx.Done():
@@ -229,6 +232,12 @@ func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+func (tr *Track) isClosed() bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.closed
 }
 
 func (tr *Track) countGap(from, to mirror.DownstreamOffset) (int64, error) {

@@ -212,32 +212,6 @@ func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
 	}
 }
 
-// Records of somebody else between ours park the partition under identity
-// naming, in transactions as well as without them.
-func TestForeignRecordsParkInTransactions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(1, 0, 1)
-		r.policy.ParkForeign = true
-		txn := modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}
-		lane := r.task.OpenLane(LaneSpec{
-			Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
-			TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(string, bool) {},
-		})
-		lane.Start([]TrackSpec{r.spec(0)})
-		state := func() TrackStatus { return r.task.Snapshot()[0] }
-		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))
-		waitUntil(t, "the first records are copied", func() bool { return state().Position == 5 })
-		r.target.appendRaw(spec(0).Target, batchOf(t, recordbatch.CodecNone, 100, 3))
-		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 5, 1))
-		waitUntil(t, "the partition is parked", func() bool { return state().State == TrackParked })
-		if got := state(); got.Foreign != 3 {
-			t.Errorf("%d foreign records, want 3: %s", got.Foreign, got.Reason)
-		}
-		waitUntil(t, "the ledger has it", func() bool { return r.ledger.len() == 1 })
-		r.task.Close()
-	})
-}
-
 // deafTransactions adds partitions and does not hear that it was done.
 type deafTransactions struct {
 	modelTransactions
