@@ -94,6 +94,13 @@ func (o *Object) Take(name string) (json.RawMessage, bool) {
 	return value, ok && string(value) != "null"
 }
 
+// Rest takes all fields that are left, for objects whose names are data.
+func (o *Object) Rest() map[string]json.RawMessage {
+	rest := o.fields
+	o.fields = nil
+	return rest
+}
+
 // Read decodes a field into a value of a type that people know as kind.
 func Read[T any](o *Object, name, kind string) (value T, given bool) {
 	raw, ok := o.Take(name)
