@@ -80,7 +80,7 @@ MirrorMaker's own arguments and exits with MirrorMaker's codes.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help explains)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(g), newTakeover(g), newHandback(g), newCheck(g), newPlan(g), newVerify(g), newLosses(g), newGroups(g), newTranslate(g), newInspect(g), newImport(g), newDemo(g), newVersion(g))
+	root.AddCommand(newRun(g), newServe(g), newTakeover(g), newHandback(g), newCheck(g), newPlan(g), newVerify(g), newLosses(g), newGroups(g), newTranslate(g), newInspect(g), newImport(g), newDemo(g), newVersion(g))
 	return root
 }
 

@@ -9,10 +9,10 @@ import (
 	"heliograph/internal/mirror"
 )
 
-// defaultMemoryBytes and defaultMetricsAddress are the process's defaults, as
+// DefaultMemoryBytes and defaultMetricsAddress are the process's defaults, as
 // the catalogue shows them.
 const (
-	defaultMemoryBytes    = 64 << 20
+	DefaultMemoryBytes    = 64 << 20
 	defaultMetricsAddress = ":9404"
 )
 
@@ -179,7 +179,7 @@ func flowsForHints(pairs []pair, aliases []mirror.ClusterAlias) []mirror.FlowID 
 }
 
 func process(raw view, strict bool) Process {
-	p := Process{MemoryBytes: defaultMemoryBytes, MetricsAddress: defaultMetricsAddress, Strict: strict}
+	p := Process{MemoryBytes: DefaultMemoryBytes, MetricsAddress: defaultMetricsAddress, Strict: strict}
 	if n, err := parseSize(raw["heliograph.memory.bytes"].Text); err == nil {
 		p.MemoryBytes = n
 	}

@@ -109,7 +109,7 @@ var sizeUnits = map[string]int64{
 	"": 1, "B": 1, "KB": 1e3, "KiB": 1 << 10, "MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30,
 }
 
-// parseSize reads a number of bytes with an optional unit.
+// ParseSize reads a number of bytes with an optional unit.
 func parseSize(s string) (int64, error) {
 	m := sizePattern.FindStringSubmatch(trim(s))
 	if m == nil {

@@ -45,7 +45,7 @@ func ActorOf(ctx context.Context) Actor {
 	return a
 }
 
-// sees says whether the actor may know of a resource of that tenant.
-func (a Actor) sees(tenant string) bool {
+// Sees says whether the actor may know of a resource of that tenant.
+func (a Actor) Sees(tenant string) bool {
 	return a.May(ScopeAdmin) || a.May(ScopeRead) && a.Tenant == tenant
 }

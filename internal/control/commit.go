@@ -187,7 +187,7 @@ func (d *draft) putCluster(ch PutCluster) error {
 	switch {
 	case exists && old.File != "":
 		return errorf(Forbidden, "%s stands in %s and is changed there", resource, old.File)
-	case exists && !d.actor.sees(old.Tenant):
+	case exists && !d.actor.Sees(old.Tenant):
 		return errorf(Forbidden, "%s belongs to the server", resource)
 	}
 	if !aliasPattern.MatchString(cl.Alias) {
@@ -235,7 +235,7 @@ func (d *draft) deleteCluster(ch DeleteCluster) error {
 	switch {
 	case old.File != "":
 		return errorf(Forbidden, "%s stands in %s and is removed there", resource, old.File)
-	case !d.actor.sees(old.Tenant):
+	case !d.actor.Sees(old.Tenant):
 		return errorf(Forbidden, "%s belongs to the server", resource)
 	}
 	delete(d.next.clusters, ch.Alias)
@@ -250,7 +250,7 @@ func (d *draft) putFlow(ch PutFlow) error {
 	id := f.ID()
 	resource := "flow " + id.String()
 	old, exists := d.next.flows[id]
-	if exists && !d.actor.sees(old.Tenant) {
+	if exists && !d.actor.Sees(old.Tenant) {
 		return errorf(Conflict, "%s exists already", resource)
 	}
 	var have Revision
@@ -296,7 +296,7 @@ func (d *draft) deleteFlow(ch DeleteFlow) error {
 	id := Flow{Source: ch.Source, Target: ch.Target}.ID()
 	resource := "flow " + id.String()
 	old, exists := d.next.flows[id]
-	if !exists || !d.actor.sees(old.Tenant) {
+	if !exists || !d.actor.Sees(old.Tenant) {
 		return errorf(NotFound, "there is no %s", resource)
 	}
 	if err := matched(ch.If, resource, true, old.Revision); err != nil {
@@ -316,7 +316,7 @@ func (d *draft) putDocument(ch PutDocument) error {
 	key := docKey{ch.Kind, ch.ID}
 	resource := ch.Kind + " " + ch.ID
 	old, exists := d.next.documents[key]
-	if exists && !d.actor.sees(old.Tenant) {
+	if exists && !d.actor.Sees(old.Tenant) {
 		return errorf(Conflict, "%s exists already", resource)
 	}
 	if err := matched(ch.If, resource, exists, old.Revision); err != nil {
@@ -345,7 +345,7 @@ func (d *draft) putDocument(ch PutDocument) error {
 func (d *draft) deleteDocument(ch DeleteDocument) error {
 	key := docKey{ch.Kind, ch.ID}
 	old, exists := d.next.documents[key]
-	if !exists || !d.actor.sees(old.Tenant) {
+	if !exists || !d.actor.Sees(old.Tenant) {
 		return errorf(NotFound, "there is no %s %s", ch.Kind, ch.ID)
 	}
 	if err := matched(ch.If, ch.Kind+" "+ch.ID, true, old.Revision); err != nil {

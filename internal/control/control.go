@@ -35,8 +35,6 @@ type Options struct {
 	Store  store.Store // nil: [store.Memory]
 	Engine Engine      // nil: nothing runs; for tests and for checking
 	Policy Policy
-	// Defaults stand in front of all flows and clusters: what a file says without a prefix.
-	Defaults map[string]string
 	// Files are what the server's own files say, read-only here.
 	Files map[string]*config.Deployment
 	// Outside reads what the policy allows API values to reach.
@@ -116,6 +114,23 @@ func (c *Control) apply(s *state) {
 	}
 }
 
+// Configure takes over what the server's own configuration says now: policy, defaults and
+// files. If they cannot be taken over together, everything stays as it was.
+func (c *Control) Configure(ctx context.Context, p Policy, files map[string]*config.Deployment) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	old := c.policy.Load()
+	c.policy.Store(&p) // read resolves by it
+	s, err := c.read(ctx, files)
+	if err != nil {
+		c.policy.Store(old)
+		return err
+	}
+	c.state.Store(s)
+	c.apply(s)
+	return nil
+}
+
 // Revision is that of the last commit.
 func (c *Control) Revision() Revision { return c.state.Load().revision }
 
@@ -145,7 +160,7 @@ func (c *Control) Flows(ctx context.Context) []Flow {
 	a, s := ActorOf(ctx), c.state.Load()
 	var out []Flow
 	for _, id := range s.order {
-		if h := s.flows[id]; a.sees(h.Tenant) {
+		if h := s.flows[id]; a.Sees(h.Tenant) {
 			out = append(out, h.clone())
 		}
 	}
@@ -164,7 +179,7 @@ func (c *Control) Flow(ctx context.Context, source, target string) (Flow, error)
 func (c *Control) flow(ctx context.Context, source, target string) (*heldFlow, error) {
 	id := Flow{Source: source, Target: target}.ID()
 	h, ok := c.state.Load().flows[id]
-	if !ok || !ActorOf(ctx).sees(h.Tenant) {
+	if !ok || !ActorOf(ctx).Sees(h.Tenant) {
 		return nil, errorf(NotFound, "there is no flow %s", id)
 	}
 	return h, nil
@@ -193,7 +208,7 @@ func (c *Control) Status(ctx context.Context, source, target string) (flow.Statu
 // Document is one document.
 func (c *Control) Document(ctx context.Context, kind, id string) (Document, error) {
 	d, ok := c.state.Load().documents[docKey{kind, id}]
-	if !ok || !ActorOf(ctx).sees(d.Tenant) {
+	if !ok || !ActorOf(ctx).Sees(d.Tenant) {
 		return Document{}, errorf(NotFound, "there is no %s %s", kind, id)
 	}
 	return d, nil
@@ -204,7 +219,7 @@ func (c *Control) Documents(ctx context.Context, kind string) []Document {
 	a := ActorOf(ctx)
 	var out []Document
 	for key, d := range c.state.Load().documents {
-		if key.kind == kind && a.sees(d.Tenant) {
+		if key.kind == kind && a.Sees(d.Tenant) {
 			out = append(out, d)
 		}
 	}

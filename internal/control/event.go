@@ -44,7 +44,7 @@ func (e *events) publish(ev Event) {
 	}
 	e.kept = append(e.kept, ev)
 	for ch, actor := range e.subs {
-		if !actor.sees(ev.tenant) {
+		if !actor.Sees(ev.tenant) {
 			continue
 		}
 		select {
@@ -78,7 +78,7 @@ func (c *Control) Events(ctx context.Context, after uint64) []Event {
 func (e *events) visible(a Actor, after uint64) []Event {
 	var out []Event
 	for _, ev := range e.kept {
-		if ev.Seq > after && a.sees(ev.tenant) {
+		if ev.Seq > after && a.Sees(ev.tenant) {
 			out = append(out, ev)
 		}
 	}

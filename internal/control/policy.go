@@ -13,6 +13,9 @@ type Policy struct {
 	// Links are the pairs of clusters that flows may join; none means all.
 	Links []Link
 	Allow Allow
+	// Defaults stand in front of all flows and clusters that are no file's: what a file says
+	// without a prefix.
+	Defaults map[string]string
 }
 
 // Tenant is what the tokens of a tenant may use.
@@ -57,7 +60,7 @@ func matches(labels, selector map[string]string) bool {
 }
 
 func (p *Policy) seesCluster(a Actor, h *heldCluster) bool {
-	if a.sees(h.Tenant) {
+	if a.Sees(h.Tenant) {
 		return true
 	}
 	selector := p.Tenants[a.Tenant].Clusters

@@ -224,7 +224,7 @@ const (
 
 // defaults stand in front of all resources, with the config providers that the policy allows.
 func (c *Control) defaults() config.Resource {
-	properties := maps.Clone(c.opts.Defaults)
+	properties := maps.Clone(c.policy.Load().Defaults)
 	if properties == nil {
 		properties = map[string]string{}
 	}

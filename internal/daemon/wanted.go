@@ -81,3 +81,8 @@ func askCluster(ctx context.Context, alias mirror.ClusterAlias, c *cluster.Clien
 	}
 	return s
 }
+
+// AskClient learns who a cluster is by a client of it.
+func AskClient(ctx context.Context, alias string, c *cluster.Client) ClusterSurvey {
+	return askCluster(ctx, mirror.ClusterAlias(alias), c)
+}

@@ -65,7 +65,7 @@ func ListenAdmin(ctx context.Context, o AdminOptions) (*Admin, error) {
 		listener: l,
 		log:      o.Log,
 		server: &http.Server{
-			Handler:           adminHandler(o),
+			Handler:           AdminHandler(o),
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
@@ -96,7 +96,8 @@ func (a *Admin) Run(ctx context.Context) error {
 // Close gives the address back without serving. After Run it does nothing.
 func (a *Admin) Close() error { return a.server.Close() }
 
-func adminHandler(o AdminOptions) http.Handler {
+// AdminHandler answers what an [Admin] does, for another server.
+func AdminHandler(o AdminOptions) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,76 @@
+package native
+
+import (
+	"strconv"
+	"strings"
+
+	"heliograph/internal/control"
+)
+
+// PageInput is the part of a list that is asked for.
+type PageInput struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most."`
+	After string `query:"after" maxLength:"600" doc:"The next of the page before."`
+}
+
+// List is a page of things.
+type List[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty" doc:"Give it as after to go on; absent on the last page."`
+}
+
+// page cuts a sorted list. next is the name to go on behind, empty at the end.
+func page[T any](all []T, in PageInput, name func(T) string) (items []T, next string) {
+	from := 0
+	if in.After != "" {
+		for from < len(all) && name(all[from]) <= in.After {
+			from++
+		}
+	}
+	items = all[from:]
+	if len(items) > in.Limit {
+		items = items[:in.Limit]
+		next = name(items[len(items)-1])
+	}
+	if items == nil {
+		items = []T{}
+	}
+	return items, next
+}
+
+// MatchInput are the conditions of a write.
+type MatchInput struct {
+	IfMatch     string `header:"If-Match" maxLength:"64" doc:"The ETag that was read, or * for whatever is there."`
+	IfNoneMatch string `header:"If-None-Match" maxLength:"64" doc:"* to create, and change nothing that is there."`
+}
+
+// match is what control expects. exists says that If-Match: * was given.
+func (m MatchInput) match() (want control.Match, exists bool, err error) {
+	switch {
+	case m.IfNoneMatch != "" && m.IfNoneMatch != "*", m.IfNoneMatch != "" && m.IfMatch != "":
+		return 0, false, refuse(400, "If-None-Match takes * only, and stands alone")
+	case m.IfNoneMatch == "*":
+		return control.Absent, false, nil
+	case m.IfMatch == "*":
+		return control.Any, true, nil
+	case m.IfMatch == "":
+		return control.Any, false, nil
+	}
+	n, err := strconv.ParseInt(strings.Trim(m.IfMatch, `"`), 10, 64)
+	if err != nil || n <= 0 {
+		return 0, false, refuse(412, "the ETag is none of this resource")
+	}
+	return control.Match(n), false, nil
+}
+
+func etag(r control.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
+
+func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
+
+// A cursor of pairs is written "source/target", which no alias can hold.
+func cursor(in PageInput) PageInput {
+	in.After = strings.Replace(in.After, "/", "\x00", 1)
+	return in
+}
+
+func uncursor(next string) string { return strings.Replace(next, "\x00", "/", 1) }

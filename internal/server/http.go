@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"heliograph/internal/telemetry"
+)
+
+// Bounds of what a client may cost. A handler of a long answer moves its own write deadline.
+const (
+	headerWithin = 5 * time.Second
+	readWithin   = 30 * time.Second
+	answerWithin = 6 * time.Minute // the longest question to clusters takes five
+	idleWithin   = 2 * time.Minute
+	maxHeaders   = 32 << 10
+	maxConns     = 1000
+	endWithin    = 5 * time.Second // what is under way when the server ends
+)
+
+// hostCheck lets only requests pass that call the server by a name it knows: a page in somebody's
+// browser whose name was made to point here (DNS rebinding) calls it by that name.
+func hostCheck(next http.Handler, hosts []string) http.Handler {
+	known := append([]string{"localhost"}, hosts...)
+	if name, err := os.Hostname(); err == nil {
+		known = append(known, name)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+		if net.ParseIP(host) == nil && !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, host) }) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusMisdirectedRequest)
+			_, _ = fmt.Fprintf(w, `{"title":"Misdirected Request","status":421,"detail":"the server is not known by the name in the Host header: add it to hosts in its configuration"}`) // who went away reads nothing
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// manners are headers that every answer has, and what a panic of one request does: an answer,
+// a line in the log, and nothing else.
+func manners(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p)
+			default:
+				log.Error("a request broke", "path", r.URL.Path, telemetry.KeyError, fmt.Sprint(p))
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// listen opens the server's address.
+func listen(ctx context.Context, address string, t *TLS) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	l = &limited{Listener: l, places: make(chan struct{}, maxConns)}
+	if t == nil {
+		return l, nil
+	}
+	pair := func() (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+		return &c, err
+	}
+	if _, err := pair(); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return tls.NewListener(l, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		// Read for every connection: a renewed certificate is served without a restart.
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair() },
+	}), nil
+}
+
+// limited accepts so many connections at a time; others wait.
+type limited struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept waits for a place and then for a connection.
+func (l *limited) Accept() (net.Conn, error) {
+	l.places <- struct{}{}
+	free := sync.OnceFunc(func() { <-l.places })
+	c, err := l.Listener.Accept()
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return &placed{c, free}, nil
+}
+
+// placed is a connection that gives its place back.
+type placed struct {
+	net.Conn
+	free func()
+}
+
+// Close ends the connection.
+func (p *placed) Close() error {
+	defer p.free()
+	return p.Conn.Close()
+}
+
+// serve answers until ctx ends, and then what is under way.
+func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	// Streams end with this context, so that they do not hold up the end.
+	base, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStreams()
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerWithin, ReadTimeout: readWithin, WriteTimeout: answerWithin, IdleTimeout: idleWithin,
+		MaxHeaderBytes: maxHeaders, BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() {
+		endStreams()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		if err := s.Shutdown(grace); err != nil {
+			log.Warn("the server ended with requests under way", telemetry.KeyError, err)
+			_ = s.Close() // the deadline passed; nothing is left to report
+		}
+	})
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"heliograph/internal/daemon"
+	"heliograph/internal/telemetry"
+)
+
+// lookEvery is how often the content of the configuration is compared with what runs. Names
+// are followed anew each time: a mounted config map changes by swapping a link.
+const lookEvery = 2 * time.Second
+
+// follow takes the configuration over again on SIGHUP, and when its content has changed and
+// stands still.
+func (s *Server) follow(ctx context.Context) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	seen := s.digest()
+	last := seen
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		case <-look.C:
+			now := s.digest()
+			stands := now == last
+			last = now
+			if now == seen || !stands {
+				continue
+			}
+		}
+		seen = s.digest()
+		s.reload(ctx)
+		last = seen
+	}
+}
+
+// digest tells versions of all that the configuration was read from apart.
+func (s *Server) digest() string {
+	names := slices.Clone(s.read)
+	if c, err := ReadConfig(s.o.Config); err == nil { // a directory may have other files by now
+		names = append(names, c.Files...)
+		for _, t := range c.Tokens {
+			if t.File != "" {
+				names = append(names, t.File)
+			}
+		}
+	}
+	if s.o.Config != "" {
+		names = append(names, s.o.Config)
+		if info, err := os.Stat(s.o.Config); err == nil && info.IsDir() {
+			names = append(names, s.o.Config+"/"+serverFile)
+		}
+	}
+	slices.Sort(names)
+	return daemon.Digest(slices.Compact(names))
+}
+
+// reload takes the configuration over, or says why not and changes nothing.
+func (s *Server) reload(ctx context.Context) {
+	log := s.o.Log
+	log.Info("reading the configuration again", telemetry.KeyFile, s.o.Config)
+	refused := func(err error) {
+		log.Error("the configuration is not taken over, everything runs on as before", telemetry.KeyError, err)
+	}
+	c, err := ReadConfig(s.o.Config)
+	if err != nil {
+		refused(err)
+		return
+	}
+	files, err := s.loadFiles(c)
+	if err != nil {
+		refused(err)
+		return
+	}
+	all, err := readTokens(c, s.admin)
+	if err != nil {
+		refused(err)
+		return
+	}
+	if err := s.control.Configure(ctx, c.policy(), files); err != nil {
+		refused(err)
+		return
+	}
+	s.tokens.Store(&all)
+	s.daemon.SetRate(size(c.BytesPerSecond))
+	log.Info("the configuration is taken over; addresses, data, store, memory, tls, hosts and ovh wait for a restart", telemetry.KeyFile, s.o.Config)
+}

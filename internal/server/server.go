@@ -1,0 +1,252 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"heliograph/internal/api/native"
+	"heliograph/internal/config"
+	"heliograph/internal/control"
+	"heliograph/internal/daemon"
+	"heliograph/internal/store"
+	"heliograph/internal/telemetry"
+)
+
+// Options is the command line's part.
+type Options struct {
+	Config string // file or directory; see [ReadConfig]
+	Listen string // overrides the configuration's
+	Data   string // likewise
+	Build  telemetry.Build
+	Log    *slog.Logger
+	// StopWithin bounds the flows' draining at the end.
+	StopWithin time.Duration
+	// ReadFile and the like read what files refer to.
+	Outside config.Source
+}
+
+// Server is a server that has been opened; Run serves.
+type Server struct {
+	o        Options
+	config   *Config
+	data     string
+	store    store.Store
+	daemon   *daemon.Daemon
+	control  *control.Control
+	native   *native.API
+	instance *daemon.Instance
+	listener net.Listener
+	handler  http.Handler
+	tokens   atomic.Pointer[tokens]
+	admin    string
+	read     []string // files that the last load read
+}
+
+// Open reads the configuration and the store, and opens the address. Clusters of flows are not
+// contacted.
+func Open(ctx context.Context, o Options) (_ *Server, err error) {
+	s := &Server{o: o}
+	if s.config, err = ReadConfig(o.Config); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	s.data = first(o.Data, s.config.Data, DefaultData)
+	files, err := s.loadFiles(s.config)
+	if err != nil {
+		return nil, err
+	}
+	admin, fresh, err := adminToken(s.data)
+	if err != nil {
+		return nil, fmt.Errorf("admin token: %w", err)
+	}
+	s.admin = admin
+	if fresh {
+		o.Log.Info("an admin token was made", telemetry.KeyFile, filepath.Join(s.data, adminTokenFile))
+	}
+	all, err := readTokens(s.config, admin)
+	if err != nil {
+		return nil, err
+	}
+	s.tokens.Store(&all)
+	if s.store, err = openStore(ctx, s.config, s.data, o.Log); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	s.instance = daemon.TakeInstance(&config.Deployment{}, host, os.TempDir(), o.Log)
+	s.daemon = daemon.NewEmpty(s.config.process(), daemon.Options{Host: s.instance.Name, Log: o.Log, StopWithin: o.StopWithin})
+	s.control, err = control.New(ctx, control.Options{
+		Store: s.store, Engine: s.daemon, Policy: s.config.policy(), Files: files, Outside: o.Outside, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.native = native.New(native.Options{
+		Control: s.control, Engine: s.daemon, Actor: func(t string) (control.Actor, bool) { return s.tokens.Load().actor(t) }, Build: o.Build, Log: o.Log,
+	})
+	if s.handler, err = s.routes(); err != nil {
+		return nil, err
+	}
+	if s.config.Metrics != "" {
+		if _, err := s.daemon.Listen(ctx, s.config.Metrics, false, o.Build); err != nil {
+			return nil, err
+		}
+	}
+	s.listener, err = listen(ctx, first(o.Listen, s.config.Listen, DefaultListen), s.config.TLS)
+	return s, err
+}
+
+func first(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// Address is where the server listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// TokenFile holds the admin token.
+func (s *Server) TokenFile() string { return filepath.Join(s.data, adminTokenFile) }
+
+// close gives back what Open took.
+func (s *Server) close() {
+	if s.native != nil {
+		s.native.Close()
+	}
+	if s.daemon != nil {
+		s.daemon.Close()
+	}
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.o.Log.Warn("the store was not closed in order", telemetry.KeyError, err)
+		}
+	}
+	if s.instance != nil {
+		s.instance.Release()
+	}
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// Run runs the flows and answers until ctx ends: then no new request is taken, what is under way
+// is answered, flows drain, and the store is closed.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	served := make(chan error, 1)
+	go func() {
+		err := serve(ctx, s.listener, s.handler, s.o.Log)
+		if err != nil {
+			cancel(err)
+		}
+		served <- err
+	}()
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		s.control.Run(ctx)
+	}()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.follow(ctx)
+	}()
+	err := s.daemon.Run(ctx)
+	<-followed
+	<-watched
+	return errors.Join(err, <-served)
+}
+
+// loadFiles reads the files with clusters and flows. Any error in one refuses all.
+func (s *Server) loadFiles(c *Config) (map[string]*config.Deployment, error) {
+	files := map[string]*config.Deployment{}
+	var read []string
+	var bad []string
+	for _, name := range c.Files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		src := s.o.Outside
+		src.Name, src.Bytes = name, data
+		if src.ReadFile != nil {
+			open := src.ReadFile
+			src.ReadFile = func(name string) ([]byte, error) {
+				read = append(read, name)
+				return open(name)
+			}
+		}
+		dep := config.Load(src)
+		if err := dep.Err(); err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		files[name] = dep
+		read = append(read, daemon.Files(dep)...)
+	}
+	s.read = read
+	if len(bad) > 0 {
+		return nil, errors.New(strings.Join(bad, "\n"))
+	}
+	return files, nil
+}
+
+// routes puts the APIs under their paths.
+func (s *Server) routes() (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", s.native)
+	registry := telemetry.NewRegistry(s.o.Build)
+	if err := registry.Register(s.daemon.Collector()); err != nil {
+		return nil, err
+	}
+	s.mountHealth(mux, registry)
+	if err := s.mountAdapters(mux); err != nil {
+		return nil, err
+	}
+	return manners(hostCheck(mux, s.config.Hosts), s.o.Log), nil
+}
+
+// mountHealth serves health to everybody, without names, and metrics to the owner.
+func (s *Server) mountHealth(mux *http.ServeMux, g prometheus.Gatherer) {
+	admin := telemetry.AdminHandler(telemetry.AdminOptions{Gatherer: g, Health: s.daemon.Health, Log: s.o.Log})
+	bare := telemetry.AdminHandler(telemetry.AdminOptions{Gatherer: g, Log: s.o.Log, Health: func() telemetry.Health {
+		h := s.daemon.Health()
+		h.Parts = nil
+		return h
+	}})
+	mux.Handle("GET /healthz", bare)
+	mux.Handle("GET /healthz/live", bare)
+	mux.Handle("GET /healthz/ready", bare)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		actor, ok := s.tokens.Load().actor(token)
+		if !ok || !actor.May(control.ScopeAdmin) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="heliograph"`)
+			http.Error(w, "metrics are for the owner's tokens; set metrics in the configuration for an address without one", http.StatusUnauthorized)
+			return
+		}
+		admin.ServeHTTP(w, r)
+	})
+}
