@@ -112,15 +112,15 @@ func (h *handler) putConfig(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	_, _, missing := h.find(r)
+	status := http.StatusOK
+	if _, _, err := h.find(r); err != nil {
+		status = http.StatusCreated
+	}
 	out, err := h.write(r, r.PathValue("name"), settings, mayBeNew, "")
 	if err != nil {
 		return reply{}, err
 	}
-	if missing != nil {
-		return reply{http.StatusCreated, out}, nil
-	}
-	return ok(out)
+	return reply{status, out}, nil
 }
 
 // patchConfig changes the settings that are named; a null takes one away.
@@ -214,7 +214,7 @@ func (c connector) check(settings map[string]string) error {
 	for key, want := range map[string]string{keyName: c.String(), keyClass: c.class(), keySource: c.source, keyTarget: c.target} {
 		got, said := settings[key]
 		switch {
-		case said && got != want && !(key == keyClass && mirrorPackage+got == want):
+		case said && got != want && (key != keyClass || mirrorPackage+got != want):
 			return badRequest("Connector configuration is invalid: [%s] is %q, and %s means %q", key, got, c, want)
 		case !said && key == keyClass:
 			return badRequest("Connector configuration is invalid: [%s] is required", key)
