@@ -5,6 +5,9 @@ type Target struct {
 	MaxMessageBytes int32 // max.message.bytes; 0 means not known
 	LogAppendTime   bool  // message.timestamp.type is LogAppendTime
 	Compacted       bool  // cleanup.policy contains compact: every record needs a key
+	// How far a record's time may lie before and after the broker's, in
+	// milliseconds; 0 means not known. Nothing is judged by them: they are for words.
+	TimestampBeforeMax, TimestampAfterMax int64
 }
 
 // Verdict says what may be done with a batch.

@@ -3,6 +3,7 @@ package replicate
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/losses"
@@ -15,12 +16,15 @@ import (
 func (tr *Track) refusedLocked(f failure) {
 	i, e := tr.app.firstFailed()
 	parts, err := slowerPath(e, f, tr.spec.Demands)
-	if err != nil {
-		tr.giveUpLocked(e, fmt.Sprintf("%s (%v)", f.text(), err))
-		return
-	}
-	if len(parts) == 0 {
-		tr.giveUpLocked(e, f.text())
+	if err != nil || len(parts) == 0 {
+		why := f.text()
+		if wayOut := whatItTakes(e, f.code, &tr.spec, time.Now()); wayOut != "" {
+			why += "; " + wayOut
+		}
+		if err != nil {
+			why = fmt.Sprintf("%s (%v)", why, err)
+		}
+		tr.giveUpLocked(e, why)
 		return
 	}
 	for j := range parts {
@@ -67,6 +71,35 @@ func slowerPath(e *Entry, f failure, demands recordbatch.Target) ([]Entry, error
 	out := entriesOf(parts, 0, e.Next, Rebuilt)
 	mapRuns(out, e)
 	return out, nil
+}
+
+// whatItTakes says which setting of the copy stands in the way of a batch and
+// what the batch is, where the code tells. Brokers name neither.
+func whatItTakes(e *Entry, code kafka.Code, spec *TrackSpec, now time.Time) string {
+	h, err := recordbatch.ParseHeader(e.Bytes)
+	if err != nil {
+		return ""
+	}
+	var what, key string
+	var limit int64
+	switch code {
+	case kafka.CodeInvalidTimestamp:
+		at := time.UnixMilli(h.MaxTimestamp).UTC()
+		what = "its time is " + at.Format(time.RFC3339)
+		key, limit = "message.timestamp.before.max.ms", spec.Demands.TimestampBeforeMax
+		if at.After(now) {
+			key, limit = "message.timestamp.after.max.ms", spec.Demands.TimestampAfterMax
+		}
+	case kafka.CodeMessageTooLarge, kafka.CodeRecordListTooLarge:
+		what = fmt.Sprintf("it has %d bytes", len(e.Bytes))
+		key, limit = "max.message.bytes", int64(spec.Demands.MaxMessageBytes)
+	default:
+		return ""
+	}
+	if limit > 0 {
+		key = fmt.Sprintf("%s = %d", key, limit)
+	}
+	return fmt.Sprintf("%s, which %s of topic %s forbids: raise it there and restart, or choose another heliograph.poison", what, key, spec.Target.Topic)
 }
 
 // splitLimit is the size to split to: the topic's limit where it is known and
@@ -116,10 +149,17 @@ func (e *Entry) sourceRuns(record, index, count int32) []recordbatch.Run {
 // record, unless its batch cannot be taken apart.
 func (tr *Track) giveUpLocked(e *Entry, why string) {
 	if tr.stopsForPoison() {
-		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%d records): %s", e.From, e.Count, why))
+		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%s): %s", e.From, countOf(e.Count), why))
 		return
 	}
 	tr.passPoisonLocked(losses.Refused, e.From, e.Next, int64(e.Count), "refused by the target: "+why, e.Bytes, tr.skipRefused)
+}
+
+func countOf(records int32) string {
+	if records == 1 {
+		return "1 record"
+	}
+	return fmt.Sprintf("%d records", records)
 }
 
 // skipRefused goes on behind the refused batch that the ledger has.

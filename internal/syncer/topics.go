@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,11 +49,15 @@ type TargetSettings struct {
 	LogAppendTime   bool
 	Compacted       bool
 	Compression     string // compression.type
+	// message.timestamp.before.max.ms and .after.max.ms, in whose place Kafka
+	// before 3.6 has message.timestamp.difference.max.ms.
+	TimestampBeforeMax, TimestampAfterMax int64
 }
 
 // settingsOf picks the settings the data plane needs.
 func settingsOf(entries []kafka.ConfigEntry) TargetSettings {
 	var s TargetSettings
+	var difference int64
 	for _, e := range entries {
 		switch e.Name {
 		case "max.message.bytes":
@@ -65,9 +70,26 @@ func settingsOf(entries []kafka.ConfigEntry) TargetSettings {
 			s.Compacted = slices.Contains(strings.Split(strings.ReplaceAll(e.Value, " ", ""), ","), "compact")
 		case "compression.type":
 			s.Compression = e.Value
+		case "message.timestamp.before.max.ms":
+			s.TimestampBeforeMax = millis(e.Value)
+		case "message.timestamp.after.max.ms":
+			s.TimestampAfterMax = millis(e.Value)
+		case "message.timestamp.difference.max.ms":
+			difference = millis(e.Value)
 		}
 	}
+	s.TimestampBeforeMax = cmp.Or(s.TimestampBeforeMax, difference)
+	s.TimestampAfterMax = cmp.Or(s.TimestampAfterMax, difference)
 	return s
+}
+
+// millis is a number of milliseconds, 0 where it is none.
+func millis(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // TopicOptions are what a TopicSync needs besides its clusters.
