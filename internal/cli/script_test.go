@@ -62,6 +62,10 @@ const patience = 30 * time.Second
 //	awaittext FILE TEXT      wait until a file holds a text
 //	get URL FILE             write the status and body of an answer to a file
 //	freeport VAR, takenport VAR
+//	token VAR FILE           read an admin token, for the next two
+//	call METHOD URL BODY CODE   ask with $TOKEN; BODY is a file or -
+//	answer REGEXP            fail unless the last answer matches
+//	awaitcall URL REGEXP     ask with $TOKEN until the answer matches
 //	commit NAME GROUP TOPIC PARTITION OFFSET   commit for a group without members
 //	trim NAME TOPIC PARTITION OFFSET           delete the records before an offset
 func TestScripts(t *testing.T) {
@@ -73,7 +77,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"answer":      scriptAnswer,
 			"await":       scriptAwait,
+			"awaitcall":   scriptAwaitCall,
+			"call":        scriptCall,
+			"token":       scriptToken,
 			"awaitanswer": scriptAwaitAnswer,
 			"awaitcode":   scriptAwaitCode,
 			"awaittext":   scriptAwaitText,
@@ -321,6 +329,7 @@ func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
 
 // scriptState is what one script has started, by name.
 type scriptState struct {
+	answer    string // of the last call
 	processes map[string]*process
 	clusters  map[string]func() // ends the cluster
 }

@@ -55,7 +55,10 @@ func Open(o Options) (*Client, error) {
 	c.gate = &gate{log: o.Log, stats: &c.stats}
 	c.dial = dialer{alias: o.Alias, tls: creds.tls, timeout: o.DialTimeout, gate: c.gate}
 	c.mu.conns = make(map[*ProduceConn]struct{})
-	if c.kgo, err = kgo.NewClient(c.kgoOptions()...); err != nil {
+	if c.kgo, err = kgo.NewClient(append(c.kgoOptions(),
+		// A caller's deadline counts even for a record that may have been written:
+		// what we write this way is keyed and may be written twice.
+		kgo.AllowIdempotentProduceCancellation())...); err != nil {
 		return nil, &kafka.Error{Op: "open", Cluster: o.Alias, Class: kafka.ClassOperator, Err: err}
 	}
 	c.adm = kadm.NewClient(c.kgo)
@@ -88,9 +91,6 @@ func (c *Client) kgoOptions() []kgo.Opt {
 		kgo.BrokerMaxReadBytes(min(max(c.opts.MaxResponseBytes, defaultMaxResponseBytes), maxSmallResponse)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(0),
-		// A caller's deadline counts even for a record that may have been written:
-		// what we write this way is keyed and may be written twice.
-		kgo.AllowIdempotentProduceCancellation(),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchMaxBytesFn(c.batchBytes),
 	}
