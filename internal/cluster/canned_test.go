@@ -17,7 +17,7 @@ import (
 // piped returns a link whose other end is in the test's hands.
 func piped(c *Client, fetch, produce int16) (*link, net.Conn) {
 	ours, theirs := net.Pipe()
-	return &link{client: c, nc: ours, addr: "broker:9092", fetch: fetch, produce: produce}, theirs
+	return &link{client: c, nc: bulkConn{Conn: ours}, addr: "broker:9092", fetch: fetch, produce: produce}, theirs
 }
 
 // bare is a client without connections, for what needs none.

@@ -57,17 +57,68 @@ func (s *sniffer) Read(p []byte) (int, error) {
 
 // dialBulk is the way in for data. With TLS, the ciphertext of one write or
 // read passes the kernel in large pieces instead of a record at a time.
-func (d *dialer) dialBulk(ctx context.Context, addr string) (net.Conn, *flusher, error) {
+func (d *dialer) dialBulk(ctx context.Context, addr string) (bulkConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	tcp, err := d.tcp(ctx, addr)
-	if err != nil || d.tls == nil {
-		return tcp, nil, err
+	if err != nil {
+		return bulkConn{}, err
 	}
-	f := &flusher{Conn: tcp, in: bufio.NewReaderSize(tcp, bulkBuffer)}
-	f.mu.out = bufio.NewWriterSize(tcp, bulkBuffer)
+	s, err := newSocket(tcp.(*net.TCPConn))
+	if err != nil {
+		return bulkConn{}, err
+	}
+	if d.tls == nil {
+		return bulkConn{Conn: s, plain: s}, nil
+	}
+	f := &flusher{Conn: s, in: bufio.NewReaderSize(s, bulkBuffer)}
+	f.mu.out = bufio.NewWriterSize(s, bulkBuffer)
 	secured, err := d.secure(ctx, f, addr)
-	return secured, f, err
+	return bulkConn{Conn: secured, tls: f}, err
+}
+
+// A bulkConn is a connection for data.
+type bulkConn struct {
+	net.Conn
+	plain *socket  // what Conn is without TLS
+	tls   *flusher // what Conn writes to with TLS
+}
+
+// writeAll writes pieces back to back without joining them.
+func (c *bulkConn) writeAll(pieces [][]byte) error {
+	if c.plain != nil {
+		_, err := c.plain.writeVector(pieces)
+		return err
+	}
+	if c.tls != nil {
+		c.tls.hold()
+	}
+	for _, piece := range pieces {
+		if _, err := c.Write(piece); err != nil {
+			return err
+		}
+	}
+	if c.tls != nil {
+		return c.tls.flush()
+	}
+	return nil
+}
+
+// expect says that n more bytes of an answer are on their way.
+func (c *bulkConn) expect(n int) {
+	if c.plain != nil {
+		c.plain.expect(n)
+	}
+}
+
+// abort ends whatever waits on the connection and waits for nothing itself:
+// closing a TLS connection properly means one more write.
+func (c *bulkConn) abort() {
+	if c.tls != nil {
+		_ = c.tls.Close()
+		return
+	}
+	_ = c.Close()
 }
 
 func (d *dialer) tcp(ctx context.Context, addr string) (net.Conn, error) {
@@ -121,8 +172,14 @@ func (e *tlsError) Unwrap() error {
 	return e.err
 }
 
-// bulkBuffer is a few TLS records: enough to make system calls rare.
-const bulkBuffer = 64 << 10
+const (
+	// bulkBuffer is a few TLS records: enough to make system calls rare.
+	bulkBuffer = 64 << 10
+	// gather is how much of a large answer should be there before its reader is
+	// woken, and gatherFrom how much must be missing for that.
+	gather     = 256 << 10
+	gatherFrom = 2 * gather
+)
 
 // A flusher sits between TLS and the socket. crypto/tls makes one system call
 // per 16 KiB record; a held flusher gathers them until release.

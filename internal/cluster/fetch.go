@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -179,15 +178,21 @@ func (f *FetchConn) deadline(ctx context.Context, l *link, d time.Duration) erro
 }
 
 func (f *FetchConn) readBody(ctx context.Context, l *link, body []byte) error {
-	for len(body) > 0 {
-		step := body[:min(len(body), bodyStep)]
-		if err := f.deadline(ctx, l, f.client.opts.RequestTimeout); err != nil {
-			return err
+	defer l.nc.expect(0)
+	for granted := 0; len(body) > 0; {
+		if granted <= 0 {
+			granted = bodyStep
+			if err := f.deadline(ctx, l, f.client.opts.RequestTimeout); err != nil {
+				return err
+			}
 		}
-		if _, err := io.ReadFull(l.nc, step); err != nil {
+		l.nc.expect(len(body))
+		n, err := l.nc.Read(body)
+		if err != nil {
 			return cutOff(err)
 		}
-		body = body[len(step):]
+		body = body[n:]
+		granted -= n
 	}
 	return nil
 }

@@ -27,8 +27,7 @@ const (
 // broker speaks. It has no lock: one goroutine writes and one reads.
 type link struct {
 	client *Client
-	nc     net.Conn
-	tls    *flusher // nil on plain connections
+	nc     bulkConn
 	node   int32
 	addr   string
 
@@ -54,11 +53,11 @@ func (c *Client) connect(ctx context.Context, node int32) (*link, error) {
 		}
 	}
 	addr := where.addr()
-	nc, tls, err := c.dial.dialBulk(ctx, addr)
+	nc, err := c.dial.dialBulk(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{client: c, nc: nc, tls: tls, node: node, addr: addr}
+	l := &link{client: c, nc: nc, node: node, addr: addr}
 	if err := l.handshake(ctx); err != nil {
 		_ = nc.Close()
 		if ctx.Err() != nil {
@@ -95,16 +94,6 @@ func longAgo() time.Time { return time.Unix(1, 0) }
 func (l *link) close() {
 	_ = l.nc.Close()
 	l.client.stats.connections.Add(-1)
-}
-
-// abort ends whatever waits on the link and waits for nothing itself: closing a
-// TLS connection properly means one more write.
-func (l *link) abort() {
-	if l.tls != nil {
-		_ = l.tls.Close()
-		return
-	}
-	_ = l.nc.Close()
 }
 
 // learnVersions asks what the broker speaks. A broker that does not know the

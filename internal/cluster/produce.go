@@ -217,7 +217,7 @@ func (p *ProduceConn) endLocked(err error) {
 		p.mu.next.close()
 		p.mu.next = nil
 	}
-	p.mu.link.abort()
+	p.mu.link.nc.abort()
 }
 
 // Close ends the connection. What is not answered fails on the reader

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"net"
 	"slices"
 
 	"heliograph/internal/kafka"
@@ -17,7 +16,6 @@ type produceEncoder struct {
 	cuts     []int  // where in scratch each batch goes
 	order    []int  // the request's partitions, grouped by topic
 	pieces   [][]byte
-	vector   net.Buffers // pieces while they are being written
 }
 
 // choose picks the version and how topics are named. A transactional id keeps
@@ -48,19 +46,9 @@ func (e *produceEncoder) write(l *link, p *pendingProduce) (int64, error) {
 		from = cut
 	}
 	e.pieces = append(e.pieces, e.scratch[from:])
-	defer clear(e.pieces) // hold on to no batch
-	if l.tls == nil {
-		e.vector = e.pieces
-		_, err := e.vector.WriteTo(l.nc)
-		return size, err
-	}
-	l.tls.hold()
-	for _, piece := range e.pieces {
-		if _, err := l.nc.Write(piece); err != nil {
-			return size, err
-		}
-	}
-	return size, l.tls.flush()
+	err := l.nc.writeAll(e.pieces)
+	clear(e.pieces) // hold on to no batch
+	return size, err
 }
 
 func (e *produceEncoder) encode(p *pendingProduce) int64 {
