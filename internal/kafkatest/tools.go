@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 )
 
 // Tool runs one of Kafka's command-line tools and returns what it printed to its
@@ -116,4 +118,33 @@ func MirrorMaker(ctx context.Context, o MirrorMakerOptions) (*Process, error) {
 		Path: "java",
 		Args: javaArgs(jars, jvm, "org.apache.kafka.connect.mirror.MirrorMaker", append([]string{o.File}, o.Args...)...),
 	})
+}
+
+// RunJava compiles and runs a single Java source file against a release's jars and
+// returns what it printed to its standard output. It needs a JDK.
+func RunJava(ctx context.Context, version, source string, args ...string) (string, error) {
+	jars, err := Jars(ctx, version)
+	if err != nil {
+		return "", err
+	}
+	jvm := append([]string{"-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}, quickJVM...)
+	cmd := exec.CommandContext(ctx, "java", javaArgs(jars, jvm, source, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("java %s with kafka %s: %w: %s", source, version, err, lastLines(stderr.String()+stdout.String(), 15))
+	}
+	return stdout.String(), nil
+}
+
+// RequireJDK skips tb where Java sources cannot be compiled, or fails it where
+// they must be: see [RequireEnv].
+func RequireJDK(tb testing.TB) {
+	tb.Helper()
+	if _, err := exec.LookPath("javac"); err != nil {
+		if os.Getenv("CI") != "" || os.Getenv(RequireEnv) != "" {
+			tb.Fatalf("a JDK is needed: %v", err)
+		}
+		tb.Skipf("a JDK is needed: %v", err)
+	}
 }
