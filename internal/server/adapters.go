@@ -3,8 +3,9 @@ package server
 import (
 	"cmp"
 	"net/http"
-	"slices"
 
+	"heliograph/internal/api/aiven"
+	"heliograph/internal/api/connect"
 	"heliograph/internal/api/ovh"
 	"heliograph/internal/config"
 	"heliograph/internal/control"
@@ -33,8 +34,15 @@ func (s *Server) mountAdapters(mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
-	for _, prefix := range slices.Concat([]string{"/1.0/"}, []string{"/auth/", "/cloud/", "/v1/auth/", "/v1/cloud/"}) {
-		mux.Handle(prefix, h)
+	for _, pattern := range ovh.Patterns() {
+		mux.Handle(pattern, h)
 	}
+	actor := func(token string) (control.Actor, bool) { return s.tokens.Load().actor(token) }
+	mux.Handle(aiven.Pattern, aiven.New(aiven.Options{Control: s.control, Token: actor, Log: s.o.Log}))
+	connectors := connect.New(connect.Options{Control: s.control, Token: actor, Version: s.o.Build.Version, Log: s.o.Log})
+	for _, pattern := range connect.Patterns() {
+		mux.Handle(pattern, connectors)
+	}
+	mux.Handle("GET /{$}", connectors) // until there is a page to show
 	return nil
 }
