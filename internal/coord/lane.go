@@ -538,7 +538,7 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 		if _, err := o.mark(ctx, s.Target); err != nil {
 			k.log.Warn("a partition cannot be fenced yet", "topic", s.Target.Topic, "partition", s.Target.Partition, "err", err)
 		}
-		f, err = sc.scan(ctx, s.in, s.p, writers, to)
+		f, err = k.scanFrom(ctx, &sc, &s, writers, to)
 	}
 	spec := replicate.TrackSpec{Replica: s.Replica.Replica, Next: f.next, Write: f.write, Known: true, Moved: true}
 	switch {
@@ -588,7 +588,7 @@ func (o *ownedLane) begin(specs []replicate.TrackSpec) {
 func (o *ownedLane) find(ctx context.Context, sc *scanner, s placed, writers map[int64]bool, to limit) (found, error) {
 	k := o.keeper
 	if s.p.Anchored {
-		return sc.scan(ctx, s.in, s.p, writers, to)
+		return k.scanFrom(ctx, sc, &s, writers, to)
 	}
 	k.silenceJava(ctx)
 	end, err := k.still(ctx, s.Target)

@@ -63,11 +63,18 @@ func (l limit) hasMarker() bool { return l.marker.Epoch >= 0 }
 // flow's producers wrote, and walks the source over as many records, comparing
 // each. writers are the producer ids that count as ours; nil counts all.
 func (s *scanner) scan(ctx context.Context, in plan.PlaceInput, p plan.Placement, writers map[int64]bool, to limit) (found, error) {
-	target, out, err := s.readTarget(ctx, in.Target, p, writers, to)
+	from := p
+	if p.Anchored {
+		from.Target = max(p.Target, in.TargetLog.Start)
+	}
+	target, out, err := s.readTarget(ctx, in.Target, from, writers, to)
 	if err != nil {
 		return found{}, err
 	}
 	out.next = p.Source
+	if p.Anchored && forgotten(in, p) > 0 {
+		return s.matchBehindForgotten(ctx, in, p, target, out)
+	}
 	if len(target.hashes) == 0 {
 		return out, nil
 	}
