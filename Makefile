@@ -58,7 +58,7 @@ e2e: $(GOTEST) ## the suite against real Kafka, fetched with Maven; E2E and E2EF
 		[ -z "$${CI:-}" ] || { echo "e2e: $$tool is missing" >&2; exit 1; }; \
 		echo "SKIPPED e2e: $$tool is missing" >&2; exit 0; \
 	done; \
-	$(GOTEST) -counts $(COUNTS) run -tags e2e -count=1 -p 1 -timeout 15m $(E2EFLAGS) $(E2E)
+	$(GOTEST) -counts $(COUNTS) run -tags e2e -count=1 -p 1 -timeout 40m $(E2EFLAGS) $(E2E)
 
 demo: build ## two embedded clusters, traffic, replication and a live view; no Java
 	bin/heliograph demo

@@ -24,7 +24,7 @@ import (
 const (
 	// patience bounds every wait for something that should come soon. It is long
 	// because other work may have the machine's cores.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	// lookEvery is the pace of looking.
 	lookEvery = 200 * time.Millisecond
 )

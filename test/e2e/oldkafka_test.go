@@ -67,6 +67,6 @@ func TestOldKafkaForgetsTheProducer(t *testing.T) {
 	write(0, 100)
 	restart(t, old.Broker(1))
 	write(100, 150)
-	p.awaitLog("the lane ended and is taken over again")
+	p.awaitLog("the last owner had not stopped in order")
 	p.stop()
 }
