@@ -108,7 +108,7 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 	}
 	on, topic := f.syncsTopic()
 	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
-	between := newExact(f, translator{p.task, tail}, func() { p.emit.Kick() })
+	between := newExact(f, translator{p.task, tail}, p.keeper, func() { p.emit.Kick() })
 	p.groups = syncer.NewGroupSync(f.source, guarded{f.target, p.lease}, guarded{f.target, p.lease}, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true, s.Positions.ProgressGroup: true},
@@ -133,7 +133,7 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 		p.commit = f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit))
 		p.loops = append(p.loops, p.commit)
 	}
-	p.background = append(p.background, between.run, func(ctx context.Context) {
+	p.background = append(p.background, between.run, between.follow, func(ctx context.Context) {
 		complete := p.groups.Load(ctx)
 		tail.Run(ctx, !complete)
 	}, func(ctx context.Context) {

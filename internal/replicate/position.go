@@ -115,6 +115,9 @@ func (t *Task) Translate(tp kafka.TopicPartition, u mirror.UpstreamOffset) offse
 	return tr.runs.Translate(u, position, end)
 }
 
+// Copies reports whether a partition is copied here.
+func (t *Task) Copies(tp kafka.TopicPartition) bool { return t.track(tp) != nil }
+
 // Known is the last record in front of source offset u whose place on the target
 // the offset map knows, with the partition it belongs to. It reports false for
 // partitions that are not copied here, and for what is not copied yet; where only

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"heliograph/internal/kafkatest"
@@ -53,6 +54,65 @@ func TestGroupsOfTheNewerProtocol(t *testing.T) {
 		return ""
 	})
 	h.stop()
+}
+
+// Two processes share a flow: groups are exact also on partitions that the process
+// which follows the groups does not copy itself.
+func TestGroupsAreExactOverProcesses(t *testing.T) {
+	t.Parallel()
+	a, b := kafkatest.Pair(t)
+	tr := newTrial(t, a, b, "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.heartbeats.enabled = false")
+	const parts, rounds = 8, 12
+	topic, group := tr.topic("orders"), tr.alias+"-group"
+	a.CreateTopic(t, topic, parts, nil)
+	first, second := tr.start(), tr.start()
+	await(t, "both own lanes", func() string {
+		if first.metric("heliograph_flow_lanes") > 0 && second.metric("heliograph_flow_lanes") > 0 {
+			return ""
+		}
+		return "one owns all"
+	})
+	// A transaction a record: each takes two offsets on the source and one on the target.
+	cl := a.Client(t, kgo.TransactionalID(topic))
+	for n := range int64(rounds) {
+		if err := cl.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		var records []*kgo.Record
+		for p := range int32(parts) {
+			value := make([]byte, digits)
+			putNumber(value, n)
+			records = append(records, &kgo.Record{Topic: topic, Partition: p, Value: value})
+		}
+		if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := []int64{1, 2, 3, 4, 5, 6, 7, 8}
+	places := make([]int64, parts)
+	for p, n := range at {
+		places[p] = 2 * n
+	}
+	a.CommitGroup(t, group, topic, places...)
+	remote := tr.remote(topic)
+	await(t, "the group stands at the same records", func() string {
+		offsets := groupOffsets(t, b, group, remote)
+		for p, want := range at {
+			there, ok := offsets[int32(p)]
+			if !ok {
+				return fmt.Sprintf("partition %d has no offset", p)
+			}
+			if got := tr.numberAt(remote, int32(p), there); got != want {
+				return fmt.Sprintf("partition %d stands at record %d, want %d", p, got, want)
+			}
+		}
+		return ""
+	})
+	first.stop()
+	second.stop()
 }
 
 // Thousands of groups on a thousand partitions, on real brokers. It measures, and
