@@ -34,6 +34,7 @@ type link struct {
 	fetch, produce int16 // newest usable versions, -1 where there is none
 	reauth         time.Time
 	ended          time.Time // when the login ends; zero for never
+	deadline       time.Time // of nc, where a ProduceConn has it; under its lock
 	correlation    int32
 	sizeBytes      [4]byte
 }

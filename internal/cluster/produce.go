@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (p *ProduceConn) drainLocked() {
 		item.number = l.correlation
 		sent := *item
 		if p.mu.written == 0 {
-			_ = l.nc.SetReadDeadline(p.answerBy(item.req))
+			p.extend(l, item.req)
 		}
 		p.mu.written++
 		p.mu.writing = true
@@ -192,14 +193,45 @@ func (p *ProduceConn) mayWrite() bool {
 	return false
 }
 
-// answerBy is when the answer to a request that is written now must be in.
-func (p *ProduceConn) answerBy(req *kafka.ProduceRequest) time.Time {
-	wait := p.client.opts.RequestTimeout + time.Duration(req.TimeoutMillis)*time.Millisecond
+// deadlineStep is how coarse a link's deadline is: moving it costs more than the
+// rest of an answer.
+const deadlineStep = time.Second
+
+// extend moves the link's deadline behind the time by which the answer to a
+// request that is first in line now must be in. It is for writes too: a done
+// function may send on the reader's goroutine, and nobody would be left to see
+// that the broker takes nothing.
+func (p *ProduceConn) extend(l *link, req *kafka.ProduceRequest) {
 	from := time.Now()
 	if p.mu.quiet.After(from) {
 		from = p.mu.quiet
 	}
-	return from.Add(wait)
+	by := from.Add(p.client.opts.RequestTimeout + time.Duration(req.TimeoutMillis)*time.Millisecond)
+	if l.deadline.Before(by) {
+		l.deadline = by.Add(deadlineStep)
+		_ = l.nc.SetDeadline(l.deadline)
+	}
+}
+
+// await waits for the next answer. A deadline that passes while none is awaited
+// is an old request's, and means nothing.
+func (p *ProduceConn) await(l *link, in *bufio.Reader) error {
+	for {
+		_, err := in.Peek(4)
+		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() || in.Buffered() > 0 {
+			return nil // readSize tells what is wrong
+		}
+		p.mu.Lock()
+		idle := p.mu.written == 0 && p.mu.err == nil
+		if idle {
+			l.deadline = time.Time{}
+			_ = l.nc.SetDeadline(l.deadline)
+		}
+		p.mu.Unlock()
+		if !idle {
+			return cutOff(err)
+		}
+	}
 }
 
 // endLocked notes why the connection ends and wakes the reader, which fails
@@ -263,6 +295,9 @@ func (p *ProduceConn) read(ctx context.Context) {
 func (p *ProduceConn) readLink(l *link, dec *produceDecoder) error {
 	in := bufio.NewReaderSize(l.nc, 4<<10)
 	for {
+		if err := p.await(l, in); err != nil {
+			return err
+		}
 		n, err := l.readSize(in)
 		if err != nil {
 			return err
@@ -300,9 +335,7 @@ func (p *ProduceConn) answered(l *link, throttleMillis int32) {
 		p.mu.quiet = time.Now().Add(d)
 	}
 	if p.mu.written > 0 {
-		_ = l.nc.SetReadDeadline(p.answerBy(p.mu.queue[0].req))
-	} else if p.mu.err == nil {
-		_ = l.nc.SetReadDeadline(time.Time{})
+		p.extend(l, p.mu.queue[0].req)
 	}
 	p.drainLocked()
 }

@@ -31,7 +31,11 @@ type sink struct {
 	queuedIn map[*outlet]struct{}
 	requests int
 	bytes    int
-	ended    bool
+	// pumping is set while somebody builds and sends requests; again asks that
+	// one to look once more. finishing counts those who hand out answers and
+	// will pump when they are through.
+	pumping, again bool
+	finishing      int
 
 	wake chan struct{}
 }
@@ -44,13 +48,14 @@ func newSink(t *Task, node int32, slot int) *sink {
 // called with an outlet's lock held.
 func (s *sink) enqueue(o *outlet) {
 	s.mu.Lock()
-	if _, in := s.queuedIn[o]; !in && !s.ended {
+	if _, in := s.queuedIn[o]; !in {
 		s.queuedIn[o] = struct{}{}
 		s.queue.push(o)
 	}
-	blocked := s.blockedLocked()
+	s.again = s.again || s.pumping
+	later := s.pumping || s.finishing > 0 || s.blockedLocked()
 	s.mu.Unlock()
-	if !blocked { // else the answer that makes room signals
+	if !later { // else whoever is at it sends, or who brings the answer that makes room
 		s.signal()
 	}
 }
@@ -126,22 +131,58 @@ func (s *sink) failQueued(err error) {
 	}
 }
 
-// serve sends requests until the connection fails or ctx ends.
+// serve sends requests until the connection fails or ctx ends. While answers
+// come in, whoever brings one sends the next request at once: that goroutine
+// runs already. This one is for what is enqueued when nothing is under way.
 func (s *sink) serve(ctx context.Context, conn Producer) {
-	var broken atomic.Bool // a request of this connection failed
-	for ctx.Err() == nil && !broken.Load() {
-		req := s.build()
-		if req == nil {
-			select {
-			case <-ctx.Done():
-			case <-s.wake:
+	l := &line{sink: s, conn: conn}
+	for ctx.Err() == nil && !l.broken.Load() {
+		l.pump()
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		}
+	}
+}
+
+// line is one connection of a sink, from its start to its first failure.
+type line struct {
+	sink   *sink
+	conn   Producer
+	broken atomic.Bool // a request failed
+}
+
+// pump sends what there is. One goroutine at a time does, so that requests are
+// sent in the order in which their batches were bound to sequences; another one
+// that comes meanwhile leaves its work to the first.
+func (l *line) pump() {
+	s := l.sink
+	s.mu.Lock()
+	if s.pumping {
+		s.again = true
+		s.mu.Unlock()
+		return // a broken connection's pump signals in the end
+	}
+	s.pumping = true
+	for more := true; more; more = s.again {
+		s.again = false
+		s.mu.Unlock()
+		for !l.broken.Load() {
+			req := s.build()
+			if req == nil {
+				break
 			}
-			continue
+			req.line = l
+			if err := l.conn.Send(&req.ProduceRequest, req.done); err != nil {
+				req.answered(nil, err)
+			}
 		}
-		req.sink, req.broken = s, &broken
-		if err := conn.Send(&req.ProduceRequest, req.done); err != nil {
-			req.answered(nil, err)
-		}
+		s.mu.Lock()
+	}
+	s.pumping = false
+	s.mu.Unlock()
+	if l.broken.Load() {
+		s.signal() // what was left to this pump is for the next connection's
 	}
 }
 
@@ -151,9 +192,8 @@ type request struct {
 	outlets []*outlet
 	bytes   int
 
-	sink   *sink
-	broken *atomic.Bool
-	done   func(*kafka.Produced, error) // answered, bound once
+	line *line
+	done func(*kafka.Produced, error) // answered, bound once
 }
 
 func newRequest() *request {
@@ -163,10 +203,12 @@ func newRequest() *request {
 }
 
 func (r *request) answered(p *kafka.Produced, err error) {
+	l := r.line
 	if err != nil {
-		r.broken.Store(true)
+		l.broken.Store(true)
 	}
-	r.sink.finish(r, p, err)
+	l.sink.finish(r, p, err)
+	l.pump()
 }
 
 // build gathers the next request, or returns nil while there is nothing to
@@ -234,6 +276,9 @@ func (s *sink) next() *outlet {
 
 // finish hands a request's answers to its outlets.
 func (s *sink) finish(req *request, p *kafka.Produced, err error) {
+	s.mu.Lock()
+	s.finishing++
+	s.mu.Unlock()
 	for i, o := range req.outlets {
 		if err != nil {
 			o.answer(nil, err)
@@ -246,11 +291,11 @@ func (s *sink) finish(req *request, p *kafka.Produced, err error) {
 		}
 	}
 	s.mu.Lock()
+	s.finishing--
 	s.requests--
 	s.bytes -= req.bytes
 	s.mu.Unlock()
 	s.task.recycle(req)
-	s.signal()
 }
 
 // answerFor finds a partition's answer; brokers keep the request's order, so

@@ -154,7 +154,7 @@ func (t *Task) recycle(r *request) {
 	clear(r.Partitions)
 	clear(r.outlets)
 	r.Partitions, r.outlets, r.bytes = r.Partitions[:0], r.outlets[:0], 0
-	r.sink, r.broken = nil, nil
+	r.line = nil
 	t.requests.Put(r)
 }
 
