@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -22,6 +23,8 @@ type runOptions struct {
 	PProf      bool
 	LogLevel   string
 	StopWithin time.Duration
+	Answers    []string
+	Accepts    []string
 	Canary     bool
 }
 
@@ -44,13 +47,18 @@ The file is read again on SIGHUP and when its content, or that of a file it
 names, has changed. What changed is logged; only the flows it concerns are
 touched. A file with errors is refused, and everything runs on as before.
 
+--answer and --accept decide, for this start, what a flow asks: where a parked
+partition goes on ('heliograph plan' shows the choices), and whether a change of
+a setting that could delete records is made without its wait.
+
 A cluster that cannot be reached is waited for; other flows run. The log goes to
 standard error: text with a progress line on a terminal, JSON lines elsewhere.
 
 ` + exitHelp,
 		Example: `  heliograph run mm2.properties
   heliograph run mm2.properties --clusters B C     only the flows into B and C
-  heliograph run mm2.properties --admin-address 127.0.0.1:8080`,
+  heliograph run mm2.properties --admin-address 127.0.0.1:8080
+  heliograph run mm2.properties --answer orders:3=scan --accept A.orders:retention.ms`,
 		Args: fileArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.File = args[0]
@@ -70,6 +78,7 @@ func runFlags(cmd *cobra.Command, o *runOptions) {
 	f.BoolVar(&o.PProf, "pprof", false, "also serve /debug/pprof/ there")
 	f.DurationVar(&o.StopWithin, "stop-within", stopWithin, "how long a stop may take")
 	logLevelFlag(cmd, &o.LogLevel)
+	decisionFlags(cmd, &o.Answers, &o.Accepts)
 }
 
 func clustersFlag(cmd *cobra.Command, to *[]string) {
@@ -101,12 +110,20 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	decided, err := decisions(dep, o.Answers, o.Accepts)
+	if err != nil {
+		return err
+	}
 	r := newReloader(o, dep, before, s.log)
 	if o.Canary {
 		dep = daemon.Canary(dep)
 	}
 	return endOf(s.serve(ctx, received, dep, serveOptions{
-		Targets: serve, Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin, Reload: r.run,
+		Targets: serve, Admin: o.Admin, PProf: o.PProf, StopWithin: o.StopWithin,
+		Reload: func(ctx context.Context, d *daemon.Daemon) {
+			go decide(ctx, s.log, d, decided)
+			r.run(ctx, d)
+		},
 	}))
 }
 
