@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Type is how the value of a key is read.
@@ -102,7 +103,11 @@ type catalogue struct {
 	clients  map[string]*ClientKey
 }
 
-func newCatalogue() *catalogue {
+func newCatalogue() *catalogue { return theCatalogue() }
+
+var theCatalogue = sync.OnceValue(makeCatalogue)
+
+func makeCatalogue() *catalogue {
 	c := &catalogue{exact: map[string]*Key{}, clients: map[string]*ClientKey{}}
 	for _, k := range Catalogue() {
 		if strings.HasSuffix(k.Name, "*") {

@@ -31,6 +31,17 @@ func (s Severity) String() string {
 // MarshalText makes severities readable in JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (s *Severity) UnmarshalText(text []byte) error {
+	for _, known := range []Severity{Info, Warning, Error} {
+		if known.String() == string(text) {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no severity", text)
+}
+
 // Problem is one remark about a file: where, what, and what to do.
 // Message and Hint never hold a secret.
 type Problem struct {

@@ -26,8 +26,9 @@ func Together(flows []*Flow, touched []mirror.FlowID, clusters map[mirror.Cluste
 	if len(r.problems) > 0 {
 		return r.problems
 	}
+	g := graphOf(flows)
 	for _, id := range touched {
-		ring := onRings(flows, id)
+		ring := g.ring(flows, id)
 		if len(ring) == 0 {
 			continue
 		}
@@ -52,32 +53,28 @@ func Together(flows []*Flow, touched []mirror.FlowID, clusters map[mirror.Cluste
 	return r.problems
 }
 
-// onRings are the flows by which records of id could come back to its source; none where they
-// cannot, which is what most flows are.
-func onRings(flows []*Flow, id mirror.FlowID) []*Flow {
-	out := map[mirror.ClusterAlias][]*Flow{}
-	into := map[mirror.ClusterAlias][]*Flow{}
+// graph tells the neighbours of each cluster.
+type graph struct {
+	targets, sources map[mirror.ClusterAlias][]mirror.ClusterAlias
+}
+
+func graphOf(flows []*Flow) graph {
+	g := graph{map[mirror.ClusterAlias][]mirror.ClusterAlias{}, map[mirror.ClusterAlias][]mirror.ClusterAlias{}}
 	for _, f := range flows {
-		out[f.ID.Source] = append(out[f.ID.Source], f)
-		into[f.ID.Target] = append(into[f.ID.Target], f)
+		g.targets[f.ID.Source] = append(g.targets[f.ID.Source], f.ID.Target)
+		g.sources[f.ID.Target] = append(g.sources[f.ID.Target], f.ID.Source)
 	}
-	ahead := reach(id.Target, func(a mirror.ClusterAlias) []mirror.ClusterAlias {
-		var next []mirror.ClusterAlias
-		for _, f := range out[a] {
-			next = append(next, f.ID.Target)
-		}
-		return next
-	})
+	return g
+}
+
+// ring are the flows by which records of id could come back to its source; none where they
+// cannot, which is what most flows are.
+func (g graph) ring(flows []*Flow, id mirror.FlowID) []*Flow {
+	ahead := reach(id.Target, g.targets)
 	if !ahead[id.Source] {
 		return nil
 	}
-	behind := reach(id.Source, func(a mirror.ClusterAlias) []mirror.ClusterAlias {
-		var next []mirror.ClusterAlias
-		for _, f := range into[a] {
-			next = append(next, f.ID.Source)
-		}
-		return next
-	})
+	behind := reach(id.Source, g.sources)
 	var ring []*Flow
 	for _, f := range flows {
 		if ahead[f.ID.Source] && behind[f.ID.Source] && ahead[f.ID.Target] && behind[f.ID.Target] {
@@ -87,10 +84,10 @@ func onRings(flows []*Flow, id mirror.FlowID) []*Flow {
 	return ring
 }
 
-func reach(from mirror.ClusterAlias, next func(mirror.ClusterAlias) []mirror.ClusterAlias) map[mirror.ClusterAlias]bool {
+func reach(from mirror.ClusterAlias, next map[mirror.ClusterAlias][]mirror.ClusterAlias) map[mirror.ClusterAlias]bool {
 	seen := map[mirror.ClusterAlias]bool{from: true}
 	for queue := []mirror.ClusterAlias{from}; len(queue) > 0; queue = queue[1:] {
-		for _, a := range next(queue[0]) {
+		for _, a := range next[queue[0]] {
 			if !seen[a] {
 				seen[a] = true
 				queue = append(queue, a)

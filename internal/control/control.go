@@ -282,8 +282,13 @@ func (c *Control) Resume(ctx context.Context, source, target string) (Flow, erro
 func (c *Control) setPaused(ctx context.Context, source, target string, paused bool) (Flow, error) {
 	for {
 		f, err := c.Flow(ctx, source, target)
-		if err != nil || f.Paused == paused {
+		switch {
+		case err != nil:
 			return f, err
+		case !ActorOf(ctx).May(ScopeWrite):
+			return f, errorf(Forbidden, "the token may not change anything")
+		case f.Paused == paused:
+			return f, nil
 		}
 		f.Paused = paused
 		changed, err := c.PutFlow(ctx, f, At(f.Revision))
