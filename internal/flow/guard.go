@@ -18,13 +18,15 @@ var errNoLease = errors.New("not done: the lane group may have replaced this ins
 // guarded is the target as the jobs see it that exist once: every change looks at
 // the lease immediately before. A job that was frozen in the middle of its round
 // and replaced meanwhile changes nothing when it wakes up.
+//
+// A flow that only writes heartbeats has no lease, and no successor.
 type guarded struct {
 	side
 	lease *cluster.Lease
 }
 
 func (g guarded) check() error {
-	if g.lease.Held() {
+	if g.lease == nil || g.lease.Held() {
 		return nil
 	}
 	return &kafka.Error{Op: "change", Cluster: g.Alias(), Class: kafka.ClassRetry, Err: errNoLease}
@@ -62,7 +64,7 @@ func (g guarded) CommitGroupOffsets(ctx context.Context, group string, offsets [
 	return g.side.CommitGroupOffsets(ctx, group, offsets)
 }
 
-// WriteRecords writes checkpoints.
+// WriteRecords writes checkpoints and heartbeats.
 func (g guarded) WriteRecords(ctx context.Context, tp kafka.TopicPartition, records []kafka.Record) (int64, error) {
 	if err := g.check(); err != nil {
 		return -1, err

@@ -59,7 +59,7 @@ func (f *Flow) addHeartbeats(p *parts, owner owning) {
 	if f.spec.Heartbeats.Every <= 0 {
 		return
 	}
-	p.heartbeats = syncer.NewHeartbeats(f.spec.ID, f.spec.Policy, f.target)
+	p.heartbeats = syncer.NewHeartbeats(f.spec.ID, f.spec.Policy, guarded{f.target, p.lease})
 	p.loops = append(p.loops, f.loop("heartbeats", f.spec.Heartbeats.Every, once(owner, p.heartbeats.RunOnce)))
 }
 

@@ -27,6 +27,9 @@ type Broker struct {
 	proxy     *Proxy           // before the first listener; nil unless asked for
 	propsPath string
 	dataDir   string
+	mounted   bool    // dataDir is a small file system
+	release   release // which may be newer than the cluster was started with
+	jars      string
 
 	mu struct {
 		sync.Mutex
@@ -61,7 +64,8 @@ func (c *Cluster) newBroker(ctx context.Context, id int32) (*Broker, error) {
 			return nil, err
 		}
 	}
-	return b, nil
+	b.release, b.jars = c.release, c.jars
+	return b, b.mount(ctx)
 }
 
 // ID is the node id.
@@ -78,6 +82,10 @@ func (b *Broker) Addr(p Protocol) string {
 // Proxy stands before the first listener; nil unless the cluster is proxied.
 func (b *Broker) Proxy() *Proxy { return b.proxy }
 
+// Listening is where the broker itself listens for the cluster's first protocol,
+// behind its proxy if it has one.
+func (b *Broker) Listening() string { return loopback(b.ports[b.cluster.opts.Listeners[0]]) }
+
 // DataDir holds the broker's log directories, one per partition ("topic-0").
 func (b *Broker) DataDir() string { return b.dataDir }
 
@@ -91,7 +99,7 @@ func (b *Broker) Process() *Process {
 // start formats the data directory when it is new and starts the process.
 func (b *Broker) start(ctx context.Context) error {
 	c := b.cluster
-	if _, err := os.Stat(b.dataDir); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(b.propsPath); errors.Is(err, os.ErrNotExist) {
 		if err := os.WriteFile(b.propsPath, b.properties(), 0o600); err != nil {
 			return err
 		}
@@ -104,7 +112,7 @@ func (b *Broker) start(ctx context.Context) error {
 		Name: fmt.Sprintf("%s-broker-%d", c.opts.Name, b.id),
 		Dir:  c.dir,
 		Path: "java",
-		Args: javaArgs(c.jars, jvm, "kafka.Kafka", b.propsPath),
+		Args: javaArgs(b.jars, jvm, "kafka.Kafka", b.propsPath),
 	})
 	if err != nil {
 		return err
@@ -220,5 +228,5 @@ func (b *Broker) close() error {
 	if b.proxy != nil {
 		err = errors.Join(err, b.proxy.Close())
 	}
-	return err
+	return errors.Join(err, b.unmount())
 }

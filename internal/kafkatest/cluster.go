@@ -54,6 +54,9 @@ type ClusterOptions struct {
 	Proxied bool
 	// Properties are added to every broker's server.properties and win over the harness's.
 	Properties map[string]string
+	// Disk is the size in bytes of a file system of its own that each broker's data
+	// lie on, so that it can be filled; 0 puts them beside everything else.
+	Disk int64
 	// Heap is the JVM heap of each broker, "512m" by default.
 	Heap string
 	// JVM replaces the flags that trade peak speed for a quick start.

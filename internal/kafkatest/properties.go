@@ -129,7 +129,7 @@ func (c *Cluster) startController(ctx context.Context) error {
 	props["listener.security.protocol.map"] = controllerListener + ":PLAINTEXT," + internalListener + ":PLAINTEXT"
 	props["log.dirs"] = filepath.Join(c.dir, "data-controller")
 	c.secure(props)
-	path := filepath.Join(c.dir, "controller.properties")
+	path := c.controllerProps()
 	if err := os.WriteFile(path, render(props, c.opts.Properties), 0o600); err != nil {
 		return err
 	}
@@ -138,6 +138,8 @@ func (c *Cluster) startController(ctx context.Context) error {
 	}
 	return c.runHead("controller", "kafka.Kafka", path)
 }
+
+func (c *Cluster) controllerProps() string { return filepath.Join(c.dir, "controller.properties") }
 
 func (c *Cluster) startZooKeeper(ctx context.Context, port int) error {
 	path := filepath.Join(c.dir, "zookeeper.properties")

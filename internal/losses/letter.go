@@ -35,7 +35,7 @@ const (
 
 // Encode makes the record of the dead-letter topic. Its own time is left to the
 // writer: the source's may be what the target refuses.
-func (l Letter) Encode(e Entry) kafka.Record {
+func (l *Letter) Encode(e Entry) kafka.Record {
 	r := kafka.Record{Key: l.Record.Key, Value: l.Record.Value}
 	r.Headers = append(r.Headers, l.Record.Headers...)
 	add := func(key, value string) { r.Headers = append(r.Headers, kafka.Header{Key: key, Value: []byte(value)}) }

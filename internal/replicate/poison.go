@@ -152,7 +152,9 @@ func (tr *Track) giveUpLocked(e *Entry, why string) {
 		tr.parkLocked(fmt.Sprintf("the target refuses the batch at source offset %d (%s): %s", e.From, countOf(e.Count), why))
 		return
 	}
-	tr.passPoisonLocked(losses.Refused, e.From, e.Next, int64(e.Count), "refused by the target: "+why, e.Bytes, tr.skipRefused)
+	tr.passPoisonLocked(losses.Entry{
+		Kind: losses.Refused, From: e.From, To: e.Next, Records: int64(e.Count), Reason: "refused by the target: " + why,
+	}, e.Bytes, tr.skipRefused)
 }
 
 func countOf(records int32) string {
@@ -192,7 +194,7 @@ func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string, batc
 		tr.parkLocked(fmt.Sprintf("the batch at source offset %d %s", from, why))
 		return
 	}
-	tr.passPoisonLocked(losses.Undecodable, from, next, int64(next-from), why, batch, func() {
+	tr.passPoisonLocked(losses.Entry{Kind: losses.Undecodable, From: from, To: next, Records: int64(next - from), Reason: why}, batch, func() {
 		tr.stats.skipped += int64(next - from)
 		tr.passLocked(next)
 		tr.runLocked()
@@ -204,15 +206,15 @@ func (tr *Track) stopsForPoison() bool {
 }
 
 // passPoisonLocked goes on behind poison once it is written down.
-func (tr *Track) passPoisonLocked(kind losses.Kind, from, to mirror.UpstreamOffset, records int64, reason string, batch []byte, then func()) {
-	l := loss{entry: losses.Entry{
-		From: from, To: to, Records: records, Kind: kind, Action: losses.Continued, Reason: reason,
-	}, then: then}
+func (tr *Track) passPoisonLocked(e losses.Entry, batch []byte, then func()) {
+	e.Action = losses.Continued
+	l := loss{then: then}
 	if tr.spec.Policy.Poison == losses.PoisonDeadLetter {
-		l.entry.Action = losses.DeadLettered
-		letter := letterOf(from, batch)
+		e.Action = losses.DeadLettered
+		letter := letterOf(e.From, batch)
 		l.letter = &letter
 	}
+	l.entry = e
 	tr.recordLocked(l)
 }
 

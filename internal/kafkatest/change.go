@@ -1,0 +1,69 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Upgrade restarts the broker with the jars of another release, on the same data.
+func (b *Broker) Upgrade(ctx context.Context, version string) error {
+	r, err := parseRelease(version)
+	if err != nil {
+		return err
+	}
+	jars, err := Jars(ctx, version)
+	if err != nil {
+		return err
+	}
+	if err := b.Stop(); err != nil {
+		return err
+	}
+	b.release, b.jars = r, jars
+	return b.Restart(ctx)
+}
+
+// UpgradeController restarts the controller beside the brokers with the jars of
+// another release.
+func (c *Cluster) UpgradeController(ctx context.Context, version string) error {
+	jars, err := Jars(ctx, version)
+	if err != nil {
+		return err
+	}
+	if c.head == nil || !c.release.kraft() {
+		return errors.New("the cluster has no controller beside its brokers")
+	}
+	if err := c.head.Stop(); err != nil {
+		return err
+	}
+	c.jars = jars
+	if err := c.runHead("controller", "kafka.Kafka", c.controllerProps()); err != nil {
+		return err
+	}
+	return waitPort(ctx, c.headAt, c.head)
+}
+
+// Readdress restarts the broker behind another address, which it advertises from
+// then on. The old one is dead.
+func (b *Broker) Readdress(ctx context.Context) error {
+	old := b.proxy
+	if old == nil {
+		return errors.New("the broker has no proxy, and so no address to give up")
+	}
+	if err := b.Stop(); err != nil {
+		return err
+	}
+	proxy, err := NewProxy(ctx, loopback(b.ports[b.cluster.opts.Listeners[0]]))
+	if err != nil {
+		return err
+	}
+	b.proxy = proxy
+	if err := os.WriteFile(b.propsPath, b.properties(), 0o600); err != nil {
+		return err
+	}
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("give up the address of broker %d: %w", b.id, err)
+	}
+	return b.Restart(ctx)
+}
