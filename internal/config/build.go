@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -119,6 +120,9 @@ func (r *reader) items(key, old, def string) []string {
 func (b *builder) patterns(r *reader, key, old, def string) mirror.Patterns {
 	items := r.items(key, old, def)
 	text := strings.Join(items, "\x00")
+	if p, ok := defaultPatterns()[text]; ok {
+		return p
+	}
 	if p, ok := b.compiled[text]; ok && len(items) > 0 {
 		return p
 	}
@@ -131,6 +135,22 @@ func (b *builder) patterns(r *reader, key, old, def string) mirror.Patterns {
 	}
 	return p
 }
+
+// defaultPatterns are the filters of flows that say nothing of them, which is most: compiled
+// once for all loads.
+var defaultPatterns = sync.OnceValue(func() map[string]mirror.Patterns {
+	all := map[string]mirror.Patterns{}
+	for _, list := range []string{
+		mirror.DefaultTopics, mirror.DefaultTopicsExclude4, mirror.DefaultTopicsExclude39,
+		mirror.DefaultGroups, mirror.DefaultGroupsExclude, mirror.DefaultConfigPropertiesExclude,
+	} {
+		items := mirror.SplitList(list)
+		if p, err := mirror.CompilePatterns(items); err == nil && len(items) > 0 {
+			all[strings.Join(items, "\x00")] = p
+		}
+	}
+	return all
+})
 
 // flow builds one flow.
 func (b *builder) flow(p pair) Flow {

@@ -47,6 +47,8 @@ func (s *Server) follow(ctx context.Context) {
 
 // digest tells versions of all that the configuration was read from apart.
 func (s *Server) digest() string {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	names := slices.Clone(s.read)
 	if c, err := ReadConfig(s.o.Config); err == nil { // a directory may have other files by now
 		names = append(names, c.Files...)
@@ -68,6 +70,8 @@ func (s *Server) digest() string {
 
 // reload takes the configuration over, or says why not and changes nothing.
 func (s *Server) reload(ctx context.Context) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	log := s.o.Log
 	log.Info("reading the configuration again", telemetry.KeyFile, s.o.Config)
 	refused := func(err error) {

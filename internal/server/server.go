@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +51,9 @@ type Server struct {
 	handler  http.Handler
 	tokens   atomic.Pointer[tokens]
 	admin    string
-	read     []string // files that the last load read
+
+	reading sync.Mutex // held for one reading of the configuration
+	read    []string   // files that the last one read
 }
 
 // Open reads the configuration and the store, and opens the address. Clusters of flows are not
