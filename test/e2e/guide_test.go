@@ -30,7 +30,6 @@ const (
 // user with nothing but a read ACL who reads the copied inventory.
 func TestReplicationGuide(t *testing.T) {
 	t.Parallel()
-	var interpreter string
 	var a, b *kafkatest.Cluster
 	secure := kafkatest.ClusterOptions{Listeners: []kafkatest.Protocol{kafkatest.SASLPlaintext}, Authorizer: true}
 	var both sync.WaitGroup
@@ -44,7 +43,7 @@ func TestReplicationGuide(t *testing.T) {
 		o.Name, o.Version = "guide-target", kafkatest.ReleaseTarget
 		b = kafkatest.Start(t, o)
 	})
-	interpreter = python(t)
+	interpreter := python(t)
 	both.Wait()
 	if t.Failed() || a == nil || b == nil {
 		t.FailNow()
@@ -197,7 +196,7 @@ func (g *guide) readCopy() {
 		kgo.SeedBrokers(g.b.BootstrapOf(kafkatest.SASLPlaintext)),
 		kgo.SASL(scram.Auth{User: user.Username, Pass: user.Password}.AsSha512Mechanism()),
 		kgo.ConsumerGroup("readers"), kgo.ConsumeTopics(remote), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DisableIdempotentWrite(), // the topic alone decides then
 	)
 	g.must(err)
 	defer cl.Close()

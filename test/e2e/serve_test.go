@@ -114,12 +114,11 @@ func python(tb testing.TB) string {
 	return interpreter
 }
 
-// run runs a Python program of testdata and returns what it printed.
-func run(tb testing.TB, interpreter, program string, args ...string) string {
+// run runs a Python program of testdata, which must succeed.
+func run(tb testing.TB, interpreter, program string, args ...string) {
 	tb.Helper()
 	out, err := exec.CommandContext(within(tb, patience), interpreter, append([]string{filepath.Join("testdata", program)}, args...)...).CombinedOutput()
 	if err != nil {
 		tb.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
-	return string(out)
 }
