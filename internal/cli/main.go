@@ -80,7 +80,14 @@ MirrorMaker's own arguments and exits with MirrorMaker's codes.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help explains)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(g), newServe(g), newTakeover(g), newHandback(g), newCheck(g), newPlan(g), newVerify(g), newLosses(g), newGroups(g), newTranslate(g), newInspect(g), newImport(g), newDemo(g), newVersion(g))
+	root.AddCommand(newRun(g), newServe(g), newTakeover(g), newHandback(g), newCheck(g), newPlan(g), newInspect(g), newImport(g), newDemo(g), newVersion(g))
+	root.AddCommand( // these ask the clusters of a file, or a server
+		g.withServer(newVerify(g), remoteVerify, "flow", "strict", "show-records", "canary"),
+		g.withServer(newLosses(g), remoteLosses, "flow", "strict"),
+		g.withServer(newGroups(g), remoteGroups, "flow", "strict", "back", "apply", "rewind"),
+		g.withServer(newTranslate(g), remoteTranslate, "flow", "strict", "rebuild"),
+	)
+	root.AddCommand(newFlows(g), newStatus(g), newPause(g), newResume(g), newRestart(g), newApply(g), newDiff(g), newLogs(g), newContext(g))
 	return root
 }
 

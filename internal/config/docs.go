@@ -68,7 +68,7 @@ func about(e Effect, why, doc string, values []string) string {
 		doc = strings.TrimSpace("One of " + code(strings.Join(values, "`, `")) + ". " + doc)
 	}
 	switch e {
-	case Honoured:
+	case Honoured, Unread:
 	case NoEffect:
 		doc = "Accepted, has no effect: " + why + ". " + doc
 	case Refused:

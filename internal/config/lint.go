@@ -122,7 +122,7 @@ func (l *linter) known(k *Key, p place, val value) {
 		l.idle(val.Origin, k.Why)
 	case Refused:
 		l.refused(k, val)
-	case Honoured:
+	case Honoured, Unread: // the rows of the catalogue are none of the latter
 		if k.Until != "" {
 			l.superseded(p, val)
 		}

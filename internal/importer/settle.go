@@ -33,7 +33,7 @@ func (d *draft) settle() {
 			delete(problems, s.key)
 		} else {
 			for _, p := range problems[s.key] {
-				s.because(remark(s, p))
+				s.because(remark(p))
 			}
 		}
 		delete(problems, s.key)
@@ -91,7 +91,7 @@ func (d *draft) headless(problems map[string]config.Problems) {
 
 // remark is a problem of config in the words of an import: its hints say what
 // to do with a file that is not the one at hand.
-func remark(s setting, p config.Problem) string {
+func remark(p config.Problem) string {
 	message := strings.TrimPrefix(p.Message, "accepted, has no effect: ")
 	switch {
 	case strings.HasPrefix(p.Hint, "rename it to "), p.Hint == "remove it", p.Hint == "":

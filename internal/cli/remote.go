@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heliograph/internal/client"
+)
+
+// exitServer is the code of verbs that ask a server which does not answer, or does
+// not know the token.
+const exitServer = 5
+
+// remoteExitHelp is the table of verbs that ask a server.
+const remoteExitHelp = `Exit codes:
+  0  done
+  1  the server refused it, or the file is bad; what is wrong is told
+  2  the command line is bad
+  5  the server did not answer, or does not know the token
+`
+
+// remoteFlags say which server is asked.
+type remoteFlags struct {
+	Server, Context, TokenFile, CAFile string
+}
+
+func (r *remoteFlags) register(g *globals, cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.Server, "server", "", "address of a heliograph server (default: HELIOGRAPH_SERVER, or the context's)")
+	f.StringVar(&r.Context, "context", "", "a server by its name, see heliograph context")
+	f.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: HELIOGRAPH_TOKEN_FILE, HELIOGRAPH_TOKEN, or the context's)")
+	f.StringVar(&r.CAFile, "ca-file", "", "file with the certificates to trust, as PEM (default: the system's)")
+	complete(cmd, "context", func(string) []string {
+		c, err := g.contexts()
+		if err != nil {
+			return nil
+		}
+		return c.Names()
+	})
+}
+
+// complete registers completions that do not fall back to files.
+func complete(cmd *cobra.Command, flag string, f func(prefix string) []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) { // fails only for a flag that is not there
+		return f(prefix), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// given says whether the command line asks for a server.
+func (r *remoteFlags) given() bool { return r.Server != "" || r.Context != "" }
+
+func (g *globals) contexts() (*client.Contexts, error) {
+	file, err := client.ContextsFile(g.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return client.ReadContexts(file)
+}
+
+// server finds out whom to ask: the command line, then the environment, then the current context.
+func (g *globals) server(r *remoteFlags) (client.Server, error) {
+	if r.Server != "" && r.Context != "" {
+		return client.Server{}, errors.New("--server and --context name two servers")
+	}
+	var s client.Server
+	switch named := g.Getenv("HELIOGRAPH_SERVER"); {
+	case r.Server != "":
+		s.URL = r.Server
+	case r.Context == "" && named != "":
+		s.URL = named
+	default:
+		c, err := g.contexts()
+		if err != nil {
+			return s, err
+		}
+		name := r.Context
+		if name == "" {
+			name = c.Current
+		}
+		if name == "" {
+			return s, errors.New("no server: give --server URL, set HELIOGRAPH_SERVER, or make a context with heliograph context set")
+		}
+		if s, err = c.Get(name); err != nil {
+			return s, err
+		}
+	}
+	for _, file := range []string{r.TokenFile, g.Getenv("HELIOGRAPH_TOKEN_FILE")} {
+		if file != "" {
+			s.TokenFile = file
+			break
+		}
+	}
+	if r.CAFile != "" {
+		s.CAFile = r.CAFile
+	}
+	return s.WithToken(g.Getenv("HELIOGRAPH_TOKEN")), nil
+}
+
+// dial makes the client of a verb.
+func (g *globals) dial(r *remoteFlags) (*client.Client, error) {
+	s, err := g.server(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(s, "heliograph/"+g.build().Version)
+	if err != nil {
+		return nil, exit(exitUsage, err) // an address or a file that was named wrongly
+	}
+	return c, nil
+}
+
+// refused gives an error of a server its exit code.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	if p, ok := errors.AsType[*client.ProblemError](err); ok && !p.Unauthorized() {
+		return exit(exitFile, err)
+	}
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	return exit(exitServer, err)
+}
+
+// flowArgument reads the name of a flow.
+func flowArgument(name string) (path string, err error) {
+	source, target, ok := strings.Cut(name, "->")
+	source, target = strings.TrimSpace(source), strings.TrimSpace(target)
+	if !ok || source == "" || target == "" {
+		return "", fmt.Errorf("%q is no flow: write 'A->B'", name)
+	}
+	return "/api/v1/flows/" + client.Segment(source) + "/" + client.Segment(target), nil
+}
+
+// page is what lists answer.
+type page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"`
+}
+
+// all reads every page of a list.
+func all[T any](cmd *cobra.Command, c *client.Client, path string, query url.Values) ([]T, error) {
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("limit", "1000")
+	items := []T{}
+	for {
+		var p page[T]
+		if _, err := c.Do(cmd.Context(), client.Request{Path: path, Query: query}, &p); err != nil {
+			return nil, err
+		}
+		items = append(items, p.Items...)
+		if p.Next == "" || len(p.Items) == 0 {
+			return items, nil
+		}
+		query.Set("after", p.Next)
+	}
+}
+
+// completeFlows completes names of flows from the server; where none answers there
+// are no completions.
+func (g *globals) completeFlows(r *remoteFlags, position int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) != position {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return g.flowNames(cmd, r), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (g *globals) flowNames(cmd *cobra.Command, r *remoteFlags) []string {
+	c, err := g.dial(r)
+	if err != nil {
+		return nil
+	}
+	flows, err := all[flowView](cmd, c, "/api/v1/flows", nil)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range flows {
+		names = append(names, f.name())
+	}
+	return names
+}
+
+func (g *globals) topicNames(cmd *cobra.Command, r *remoteFlags, flow string) []string {
+	path, err := flowArgument(flow)
+	if err != nil {
+		return nil
+	}
+	c, err := g.dial(r)
+	if err != nil {
+		return nil
+	}
+	topics, err := all[struct {
+		Source string `json:"source"`
+	}](cmd, c, path+"/topics", nil)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, t := range topics {
+		names = append(names, t.Source)
+	}
+	return names
+}
+
+// withServer lets a verb that takes a file ask a server instead: with --server or
+// --context the name of a flow takes the file's place.
+func (g *globals) withServer(cmd *cobra.Command, remote func(*cobra.Command, *globals, *client.Client, []string) error, fileOnly ...string) *cobra.Command {
+	var r remoteFlags
+	r.register(g, cmd)
+	cmd.Use = strings.Replace(cmd.Use, "FILE", "(FILE | FLOW --server URL)", 1)
+	cmd.Long = strings.TrimRight(cmd.Long, "\n") + `
+  5  with a server: it did not answer, or does not know the token
+
+With --server or --context a heliograph server is asked, and the flow's name takes
+the file's place.
+`
+	argsOfFile, runOfFile := cmd.Args, cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if !r.given() {
+			return argsOfFile(cmd, args)
+		}
+		if len(args) == 0 {
+			return fmt.Errorf("the flow is missing: with --server its name takes the file's place (%s --help explains)", cmd.CommandPath())
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !r.given() {
+			return runOfFile(cmd, args)
+		}
+		for _, flag := range fileOnly {
+			if f := cmd.Flag(flag); f != nil && f.Changed {
+				return fmt.Errorf("--%s goes with a file, not with a server", flag)
+			}
+		}
+		c, err := g.dial(&r)
+		if err != nil {
+			return err
+		}
+		return refused(remote(cmd, g, c, args))
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if !r.given() {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return g.completeFlows(&r, 0)(cmd, args, prefix)
+	}
+	if cmd.Flag("topic") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("topic", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) { // as above
+			if !r.given() || len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return g.topicNames(cmd, &r, args[0]), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+	return cmd
+}
