@@ -129,7 +129,7 @@ func (l Logs) Walk(ctx context.Context, up mirror.UpstreamOffset, down mirror.Do
 		b, okB := target.at(0)
 		switch {
 		case !okA || !okB:
-			return errors.Join(source.err, target.err)
+			return errors.Join(source.failed(), target.failed())
 		case a.hash == b.hash:
 			if !visit(mirror.UpstreamOffset(a.offset), mirror.DownstreamOffset(b.offset)) {
 				return nil
@@ -139,7 +139,7 @@ func (l Logs) Walk(ctx context.Context, up mirror.UpstreamOffset, down mirror.Do
 		default:
 			skipA, skipB, ok := meet(source, target)
 			if !ok {
-				return errors.Join(ErrDiffer, source.err, target.err)
+				return errors.Join(ErrDiffer, source.failed(), target.failed())
 			}
 			source.drop(skipA)
 			target.drop(skipB)
@@ -187,7 +187,8 @@ func agree(a *stream, i int, b *stream, j int) bool {
 type stream struct {
 	batches chan []hashed
 	ahead   []hashed
-	err     error
+	ended   bool
+	err     error // written before batches is closed
 }
 
 type hashed struct {
@@ -231,11 +232,20 @@ func (s *stream) at(i int) (hashed, bool) {
 	for len(s.ahead) <= i {
 		more, ok := <-s.batches
 		if !ok {
+			s.ended = true
 			return hashed{}, false
 		}
 		s.ahead = append(s.ahead, more...)
 	}
 	return s.ahead[i], true
+}
+
+// failed is why the log ended before its end; nil while it may go on.
+func (s *stream) failed() error {
+	if !s.ended {
+		return nil
+	}
+	return s.err
 }
 
 func (s *stream) drop(n int) { s.ahead = s.ahead[min(n, len(s.ahead)):] }

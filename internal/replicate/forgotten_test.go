@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 	"heliograph/internal/losses"
 	"heliograph/internal/offsets"
 	"heliograph/internal/recordbatch"
@@ -135,7 +136,11 @@ func outlive(t *testing.T, topic, mode string, busy bool) {
 	r.source.parts[known.Source].end = 7
 	l.Start([]TrackSpec{spec(0), spec(1), known})
 	waitUntil(t, "copied", func() bool {
-		return r.task.track(spec(0).Source).position == 3 && r.task.track(spec(1).Source).position == 3
+		at := map[int32]mirror.UpstreamOffset{}
+		for _, s := range r.task.Snapshot() {
+			at[s.Source.Partition] = s.Position
+		}
+		return at[0] == 3 && at[1] == 3
 	})
 	time.Sleep(10 * time.Second) // their positions are written
 	r.target.mu.Lock()

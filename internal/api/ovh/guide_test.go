@@ -170,7 +170,8 @@ func TestConcurrentCallsMakeOne(t *testing.T) {
 	for range callers {
 		c := f.login("", "appkey", "appsecret", "opskey")
 		go func() { results <- c.Post(f.mirror+"/replication", body, nil) }()
-		go func() { results <- c.Delete(f.mirror+"/integration/"+target.ID, nil) }()
+		d := f.login("", "appkey", "appsecret", "opskey") // a client is one goroutine's
+		go func() { results <- d.Delete(f.mirror+"/integration/"+target.ID, nil) }()
 	}
 	var worked int
 	for range 2 * callers {
