@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heliograph/internal/kafka"
-	"heliograph/internal/mirror"
 	"heliograph/internal/losses"
+	"heliograph/internal/mirror"
 	"heliograph/internal/offsets"
 	"heliograph/internal/recordbatch"
 )
