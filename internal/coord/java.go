@@ -140,7 +140,7 @@ func (k *Keeper) still(ctx context.Context, tp kafka.TopicPartition) (int64, err
 			return 0, context.Cause(ctx)
 		case err == nil && !said:
 			said = true
-			k.log.Info("MirrorMaker left a transaction open: waiting for its end", "topic", tp.Topic, "partition", tp.Partition)
+			k.log.Info("waiting for the end of a transaction that MirrorMaker left open", "topic", tp.Topic, "partition", tp.Partition)
 		}
 		pause(ctx, stillPause)
 	}

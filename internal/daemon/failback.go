@@ -135,7 +135,7 @@ func (w *wayBack) sources(ctx context.Context, b coord.Books) (map[string]string
 		return nil, err
 	}
 	w.from.syncs, _ = readSyncs(ctx, w.f, w.sides)
-	w.from.readingLogs(ctx, newExactly(w.f, w.sides))
+	w.from = w.from.readingLogs(ctx, newExactly(w.f, w.sides))
 	return byCopy, nil
 }
 

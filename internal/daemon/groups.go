@@ -155,7 +155,7 @@ func (g *grouping) look(ctx context.Context) error {
 	if g.from.syncs, note = readSyncs(ctx, f, sides); note != "" {
 		g.out.Notes = append(g.out.Notes, note)
 	}
-	g.from.readingLogs(ctx, newExactly(f, sides))
+	g.from = g.from.readingLogs(ctx, newExactly(f, sides))
 	counts := make(map[string]int32, len(copies))
 	for _, t := range copies {
 		counts[t.Name] = int32(len(t.Partitions))

@@ -74,12 +74,13 @@ func rebuildFlow(ctx context.Context, f *config.Flow, log *slog.Logger) ([]Rebui
 	if err != nil {
 		return nil, err
 	}
-	syncs, _ := readSyncs(ctx, f, sides)
+	re := rebuilding{books: b, sides: sides}
+	re.syncs, _ = readSyncs(ctx, f, sides)
 	logs := newExactly(f, sides)
 	var all []Rebuilt
 	for _, tp := range tps {
 		r := Rebuilt{Flow: f.ID.String(), Topic: tp.Topic, Partition: tp.Partition}
-		if err := r.rebuild(ctx, b, tp, maps[tp], logs.logs(ctx, tp), syncs, sides); err != nil {
+		if err := re.partition(ctx, &r, maps[tp], logs.logs(ctx, tp)); err != nil {
 			return all, fmt.Errorf("%s: %w", tp, err)
 		}
 		all = append(all, r)
@@ -87,9 +88,17 @@ func rebuildFlow(ctx context.Context, f *config.Flow, log *slog.Logger) ([]Rebui
 	return all, nil
 }
 
-// rebuild matches one partition's logs and writes the map that comes of it, all of
+// rebuilding is the work for one flow.
+type rebuilding struct {
+	books coord.Books
+	syncs *offsets.SyncStore // nil where they cannot be read
+	sides pair
+}
+
+// partition matches one partition's logs and writes the map that comes of it, all of
 // it in one batch: a part of a map would be a wrong one.
-func (r *Rebuilt) rebuild(ctx context.Context, b coord.Books, tp kafka.TopicPartition, m coord.StoredMap, l bothLogs, syncs *offsets.SyncStore, sides pair) error {
+func (re *rebuilding) partition(ctx context.Context, r *Rebuilt, m coord.StoredMap, l bothLogs) error {
+	tp := kafka.TopicPartition{Topic: r.Topic, Partition: r.Partition}
 	switch {
 	case l.err != nil:
 		return l.err
@@ -106,8 +115,8 @@ func (r *Rebuilt) rebuild(ctx context.Context, b coord.Books, tp kafka.TopicPart
 		return nil
 	}
 	places := []coord.Place{{Up: l.up, Down: l.down}}
-	if syncs != nil {
-		known := syncs.Syncs(tp)
+	if re.syncs != nil {
+		known := re.syncs.Syncs(tp)
 		for _, s := range slices.Backward(known) {
 			if s.Upstream >= l.up && s.Downstream >= l.down {
 				places = append(places, coord.Place{Up: s.Upstream, Down: s.Downstream})
@@ -127,8 +136,8 @@ func (r *Rebuilt) rebuild(ctx context.Context, b coord.Books, tp kafka.TopicPart
 	if err != nil {
 		return err
 	}
-	at, records := b.Chunks(tp, m, all, time.Now().UnixMilli())
-	if _, err := sides.target.WriteRecords(ctx, at, records); err != nil {
+	at, records := re.books.Chunks(tp, m, all, time.Now().UnixMilli())
+	if _, err := re.sides.target.WriteRecords(ctx, at, records); err != nil {
 		return err
 	}
 	oldest, _ := all.Oldest()

@@ -104,8 +104,8 @@ type storedTranslator struct {
 	sharpenBack func(kafka.TopicPartition, coord.StoredMap, mirror.DownstreamOffset) (offsets.Origin, basis)
 }
 
-// readingLogs has both logs read where what is written down does not tell.
-func (t *storedTranslator) readingLogs(ctx context.Context, e *exactly) {
+// readingLogs is t with both logs read where what is written down does not tell.
+func (t storedTranslator) readingLogs(ctx context.Context, e *exactly) storedTranslator {
 	type question struct {
 		tp kafka.TopicPartition
 		at int64
@@ -126,6 +126,7 @@ func (t *storedTranslator) readingLogs(ctx context.Context, e *exactly) {
 	t.sharpenBack = func(tp kafka.TopicPartition, m coord.StoredMap, d mirror.DownstreamOffset) (offsets.Origin, basis) {
 		return e.sharpenBack(ctx, tp, m, t.syncs, d)
 	}
+	return t
 }
 
 // Translate is answer without its words.

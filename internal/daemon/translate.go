@@ -115,11 +115,11 @@ func translateFlow(ctx context.Context, f *config.Flow, o TranslateOptions, log 
 	if t.from.maps, err = t.books.Maps(ctx, sources); err != nil {
 		return nil, err
 	}
-	t.from.readingLogs(ctx, newExactly(f, sides))
 	noSyncs := ""
 	if len(sources) > 0 {
 		t.from.syncs, noSyncs = readSyncs(ctx, f, sides)
 	}
+	t.from = t.from.readingLogs(ctx, newExactly(f, sides))
 	answers := make([]Translated, len(pairs))
 	for i, p := range pairs {
 		answers[i] = t.answer(p)

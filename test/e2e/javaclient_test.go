@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,12 +48,9 @@ func TestJavaClientLibrary(t *testing.T) {
 			}
 			has := func(what, item string) {
 				t.Helper()
-				for _, have := range strings.Split(strings.Trim(said[what], "[]"), ", ") {
-					if have == item {
-						return
-					}
+				if !slices.Contains(strings.Split(strings.Trim(said[what], "[]"), ", "), item) {
+					t.Errorf("%s: no %s among the %s: %s", version, item, what, said[what])
 				}
-				t.Errorf("%s: no %s among the %s: %s", version, item, what, said[what])
 			}
 			has("upstream", f.from)
 			has("heartbeats", "heartbeats")

@@ -36,6 +36,7 @@ var migrations = []struct {
 // not one missing, groups go on, no name changes. While the one is alive the
 // other refuses.
 func TestMigration(t *testing.T) {
+	t.Parallel()
 	for _, m := range migrations {
 		if !m.always && !long() {
 			continue
@@ -43,8 +44,10 @@ func TestMigration(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			a, b := kafkatest.Pair(t)
-			lines := []string{"replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
-				"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.checkpoints.interval.seconds = 1", "refresh.groups.interval.seconds = 1",
+			lines := []string{
+				"replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+				"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.checkpoints.interval.seconds = 1",
+				"refresh.groups.interval.seconds = 1",
 			}
 			if m.identity {
 				lines = append(lines, identityPolicy)
