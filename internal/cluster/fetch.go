@@ -141,6 +141,7 @@ func (f *FetchConn) once(ctx context.Context, limits kafka.FetchLimits) (*kafka.
 	if err := f.deadline(ctx, l, wait); err != nil {
 		return nil, err
 	}
+	asked := time.Now()
 	if _, err := l.nc.Write(f.scratch); err != nil {
 		return nil, cutOff(err)
 	}
@@ -148,6 +149,7 @@ func (f *FetchConn) once(ctx context.Context, limits kafka.FetchLimits) (*kafka.
 	if err != nil {
 		return nil, err
 	}
+	waited := time.Since(asked)
 	buf, err := f.pool.get(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("wait for memory: %w", err)
@@ -162,6 +164,7 @@ func (f *FetchConn) once(ctx context.Context, limits kafka.FetchLimits) (*kafka.
 		buf.Release()
 		return nil, err
 	}
+	got.Waited = waited
 	return got, nil
 }
 

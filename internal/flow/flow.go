@@ -79,7 +79,7 @@ func New(spec Spec, deps Deps) *Flow {
 // withDefaults fills in what a silent file leaves to the data plane.
 func (s Spec) withDefaults() Spec {
 	d := &s.Data
-	setDefault(&d.FetchMaxBytes, 8<<20)
+	setDefault(&d.FetchMaxBytes, 50<<20)
 	setDefault(&d.PartitionMaxBytes, 1<<20)
 	setDefault(&d.FetchMaxWait, 500*time.Millisecond)
 	setDefault(&d.MaxRequestBytes, 1<<20)

@@ -1,5 +1,7 @@
 package kafka
 
+import "time"
+
 // FetchPartition asks for one partition from an offset on.
 type FetchPartition struct {
 	TopicPartition
@@ -56,4 +58,7 @@ type Fetched struct {
 	Buffer         *Buffer
 	ThrottleMillis int32
 	Partitions     []FetchedPartition
+	// Waited is the time from the request to the answer's first byte: the round
+	// trip, where data waits at the broker.
+	Waited time.Duration
 }

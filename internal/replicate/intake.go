@@ -15,7 +15,7 @@ const corruptTries = 3
 
 // deliver takes one partition's part of a fetch answer. It is called by the
 // source's goroutine.
-func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, took time.Duration) {
+func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, waited time.Duration) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	if tr.closed || tr.asked != tr.next || !tr.readsLocked() {
@@ -23,21 +23,27 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, took time
 	}
 	tr.allowedLocked()
 	tr.asked, tr.tries = -1, 0
-	tr.window.fetched(len(p.Records), took)
+	tr.window.fetched(len(p.Records), waited)
 	tr.stats.seen(p)
 	tr.aborts.Reset(p.Aborted)
 	sc := recordbatch.NewScanner(p.Records)
 	var b recordbatch.Batch
 	now := time.Now()
-	batches := 0
+	batches, whole := 0, 0
 	for sc.Next(&b) {
 		batches++
+		whole += len(b.Bytes)
 		tr.stats.fetched(b.MaxTimestamp, now)
-		if !tr.admit(&b, buf) {
+		if !tr.admit(&b, buf, now) {
+			whole = len(p.Records)
 			break
 		}
 	}
 	err := sc.Err()
+	if cut := len(p.Records) - whole; err == nil && batches > 0 && cut > 0 {
+		tr.stats.cut += int64(cut)
+		tr.window.cut(cut, len(p.Records))
+	}
 	if err == nil && batches == 0 && len(p.Records) > 0 {
 		err = fmt.Errorf("%d bytes at source offset %d hold no whole batch", len(p.Records), tr.next)
 	}
@@ -49,7 +55,7 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, took time
 
 // admit judges one batch and queues what becomes of it. It reports false where
 // the rest of the answer must not be used.
-func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
+func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer, now time.Time) bool {
 	aborted := tr.aborts.Aborted(b)
 	next := mirror.UpstreamOffset(b.NextOffset())
 	if next <= tr.next {
@@ -79,7 +85,7 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 		tr.enqueueLocked(Entry{
 			Bytes: b.Bytes, Buffer: buf, Count: b.Count, Path: Forwarded,
 			From: mirror.UpstreamOffset(b.BaseOffset), Next: next, MaxTimestamp: b.MaxTimestamp,
-		})
+		}, now)
 	case recordbatch.Drop:
 		tr.passLocked(next)
 	default:
@@ -87,13 +93,13 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer) bool {
 		if verdict == recordbatch.Decode {
 			path = Rebuilt
 		}
-		return tr.rewriteLocked(b, next, path)
+		return tr.rewriteLocked(b, next, path, now)
 	}
 	return true
 }
 
 // rewriteLocked queues a batch that cannot travel as it is.
-func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, path Path) bool {
+func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset, path Path, now time.Time) bool {
 	options := recordbatch.RewriteFor(b, int64(tr.next), tr.spec.Demands)
 	options.Codec = tr.task.opts.Codec
 	parts, err := recordbatch.Rewrite(b, options)
@@ -109,7 +115,7 @@ func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset,
 	for _, e := range entriesOf(parts, 0, next, path) {
 		e.copied = len(e.Bytes)
 		tr.task.budget.Force(e.copied)
-		tr.enqueueLocked(e)
+		tr.enqueueLocked(e, now)
 	}
 	return true
 }
@@ -138,8 +144,8 @@ func entriesOf(parts []recordbatch.Rewritten, shift int64, next mirror.UpstreamO
 	return entries
 }
 
-func (tr *Track) enqueueLocked(e Entry) {
-	e.old = tr.oldLocked(e.MaxTimestamp, time.Now())
+func (tr *Track) enqueueLocked(e Entry, now time.Time) {
+	e.old = tr.oldLocked(e.MaxTimestamp, now)
 	tr.app.push(e)
 	tr.next = e.Next
 	if !tr.announced {

@@ -21,12 +21,15 @@ type source struct {
 	tracks  map[kafka.TopicPartition]*Track
 	touched map[kafka.TopicPartition]struct{} // to be added, moved or forgotten before the next fetch
 
+	answer window // of whole answers; only the source's goroutine uses it
+
 	wake chan struct{}
 }
 
 func newSource(t *Task, node int32) *source {
+	near := min(t.opts.FetchMaxBytes, nearAnswer)
 	return &source{
-		task: t, node: node, wake: make(chan struct{}, 1),
+		task: t, node: node, answer: window{bytes: near, least: near, most: t.opts.FetchMaxBytes}, wake: make(chan struct{}, 1),
 		tracks:  map[kafka.TopicPartition]*Track{},
 		touched: map[kafka.TopicPartition]struct{}{},
 	}
@@ -146,13 +149,12 @@ func (s *source) serve(ctx context.Context, conn Fetcher) (fetched bool, err err
 			continue
 		}
 		waitBrakes(ctx, s.task.brakes)
-		began := time.Now()
 		answer, err := conn.Fetch(ctx, s.limits(len(wanted) < left))
 		if err != nil {
 			return fetched, err
 		}
 		fetched = true
-		s.hand(answer, wanted, time.Since(began))
+		s.hand(answer, wanted)
 	}
 	return fetched, nil
 }
@@ -164,7 +166,7 @@ func (s *source) limits(blocked bool) kafka.FetchLimits {
 	}
 	return kafka.FetchLimits{
 		MaxWaitMillis: int32(wait.Milliseconds()), MinBytes: 1,
-		MaxBytes:  brakedBytes(s.task.brakes, s.task.opts.FetchMaxBytes),
+		MaxBytes:  brakedBytes(s.task.brakes, s.answer.bytes),
 		Isolation: s.task.opts.Isolation,
 	}
 }
@@ -201,7 +203,7 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 }
 
 // hand gives each partition's part of an answer to its track.
-func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]struct{}, took time.Duration) {
+func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]struct{}) {
 	if answer.Buffer != nil {
 		defer answer.Buffer.Release()
 	}
@@ -226,9 +228,10 @@ func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]str
 		case p.DivergingEpoch != kafka.NoLeaderEpoch:
 			tr.truncated(p)
 		default:
-			tr.deliver(p, answer.Buffer, took)
+			tr.deliver(p, answer.Buffer, answer.Waited)
 		}
 	}
+	s.answer.fetched(bytes, answer.Waited)
 	for _, b := range s.task.brakes {
 		b.Spend(bytes)
 	}

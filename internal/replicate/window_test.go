@@ -39,3 +39,23 @@ func TestWindowNeverShrinksBelowWhatTheFileSays(t *testing.T) {
 		t.Fatalf("window %d", w.bytes)
 	}
 }
+
+func TestWindowGrowsWhereLargeBatchesAreCut(t *testing.T) {
+	const mib = 1 << 20
+	w := window{bytes: mib, least: mib, most: 16 * mib}
+	w.cut(mib/200, mib)
+	if w.bytes != mib {
+		t.Fatalf("window %d for a small loss", w.bytes)
+	}
+	for _, want := range []int32{2 * mib, 4 * mib, 4 * mib} {
+		w.cut(mib/2, mib)
+		w.fetched(mib, 0)
+		if w.bytes != want {
+			t.Fatalf("window %d, want %d", w.bytes, want)
+		}
+	}
+	given := window{bytes: mib, least: mib, most: mib}
+	if given.cut(mib/2, mib); given.bytes != mib {
+		t.Fatalf("window %d, more than the file allows", given.bytes)
+	}
+}
