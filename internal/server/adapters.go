@@ -25,7 +25,7 @@ func (s *Server) mountAdapters(mux *http.ServeMux) error {
 		}
 	}
 	h, err := ovh.New(ovh.Options{
-		Control: s.control, Applications: applications, Log: s.o.Log,
+		Control: s.control, Applications: applications, Metrics: s.config.Metrics, Log: s.o.Log,
 		Token: func(token string) (ovh.Grant, bool) {
 			actor, ok := s.tokens.Load().actor(token)
 			return ovh.Grant{Actor: actor}, ok

@@ -35,6 +35,9 @@ type Control interface {
 type Options struct {
 	Control      Control
 	Applications []Application
+	// Metrics is the host:port where Prometheus scrapes without a token; empty where it
+	// is this server's own address.
+	Metrics string
 	// Token says what a bearer token may do; nil refuses all.
 	Token func(token string) (Grant, bool)
 	Now   func() time.Time // nil: the clock

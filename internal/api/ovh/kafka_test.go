@@ -241,3 +241,23 @@ func TestWatching(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+func TestWhereToScrape(t *testing.T) {
+	f := newFixture(t)
+	_, port := splitAddress(strings.TrimPrefix(f.server.URL, "http://"), 0)
+	for metrics, want := range map[string]prometheusTarget{
+		"":              {"127.0.0.1", port},
+		"10.0.0.7:9404": {"10.0.0.7", 9404},
+		":9404":         {"127.0.0.1", 9404},
+		"0.0.0.0:9404":  {"127.0.0.1", 9404},
+	} {
+		h, err := New(Options{Control: f.control, Applications: applications(), Metrics: metrics})
+		f.must(err)
+		f.server.Config.Handler = h
+		var got prometheusEndpoint
+		f.must(f.client.Get(f.mirror+"/prometheus", &got))
+		if len(got.Targets) != 1 || got.Targets[0] != want {
+			t.Errorf("metrics at %q: %+v, want %+v", metrics, got, want)
+		}
+	}
+}

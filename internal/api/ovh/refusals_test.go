@@ -300,6 +300,8 @@ func TestTenantChangesItsOwnClustersOnly(t *testing.T) {
 	shared := path + "/" + kafkaID(targetAlias)
 	f.must(c.Get(shared+"/topic", &ids))
 	f.refused(c.Post(shared+"/topic", map[string]any{"name": "x", "partitions": 1}, nil), 403, classForbidden)
+	f.refused(c.Get(shared+"/user", nil), 403, classForbidden)
+	f.refused(c.Get(shared+"/topicAcl", nil), 403, classForbidden)
 	f.refused(c.Post(shared+"/user", map[string]any{"name": "x"}, nil), 403, classForbidden)
 	f.refused(c.Post(shared+"/topicAcl", map[string]any{"topic": "x", "username": "y", "permission": "admin"}, nil), 403, classForbidden)
 

@@ -223,20 +223,33 @@ type prometheusTarget struct {
 	Port int    `json:"port"`
 }
 
-// prometheus tells where to scrape: this server, under the name by which it was asked.
+// prometheus tells where to scrape: the server's address for metrics, or this one, by
+// the name by which it was asked.
 func (h *Handler) prometheus(c *call) (any, error) {
 	if _, err := h.mirrorOf(c); err != nil {
 		return nil, err
 	}
-	host, text, err := net.SplitHostPort(c.Host)
-	port, err2 := strconv.Atoi(text)
-	if err != nil || err2 != nil {
-		host, port = c.Host, 443
-		if c.TLS == nil {
-			port = 80
+	name, port := splitAddress(c.Host, map[bool]int{false: 80, true: 443}[c.TLS != nil])
+	if h.o.Metrics != "" {
+		var bound string
+		bound, port = splitAddress(h.o.Metrics, port)
+		if ip := net.ParseIP(bound); bound != "" && (ip == nil || !ip.IsUnspecified()) {
+			name = bound
 		}
 	}
-	return prometheusEndpoint{Targets: []prometheusTarget{{Host: host, Port: port}}}, nil
+	return prometheusEndpoint{Targets: []prometheusTarget{{Host: name, Port: port}}}, nil
+}
+
+// splitAddress takes host:port apart; otherwise is the port of an address without one.
+func splitAddress(address string, otherwise int) (host string, port int) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, otherwise
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		return host, otherwise
+	}
+	return host, port
 }
 
 func (h *Handler) noPrometheusUser(c *call) (any, error) {
