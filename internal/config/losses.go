@@ -15,7 +15,7 @@ const policiesKey = "heliograph.policies"
 
 // policySettings are what a policy may say: the key of the same name that holds
 // for the whole flow.
-var policySettings = []string{"poison", "missing.position", "retention.overtaken", "foreign.writer"}
+var policySettings = []string{"poison", "missing.position", "retention.overtaken", "foreign.writer", "source.recreated", "target.recreated"}
 
 // policyName is what a policy may be called: no dot, so that its keys can be
 // taken apart.
@@ -30,6 +30,7 @@ func (b *builder) losses(f *Flow, r *reader) {
 	f.Losses = Losses{
 		Policy: r.policy("heliograph.", Policy{
 			Poison: poison, Missing: MissingPark, Overtaken: OvertakenContinue, ForeignWriter: foreignDefault(f.Naming),
+			SourceRecreated: RecreatedPark, TargetRecreated: RecreatedPark,
 		}),
 		DeadLetters: r.text("heliograph.dead.letter.topic", mirror.DeadLettersTopic(f.ID.Source)),
 	}
@@ -67,6 +68,8 @@ func (r *reader) policy(prefix string, def Policy) Policy {
 			string(OvertakenContinue), string(OvertakenPark))),
 		ForeignWriter: ForeignWriter(r.choice(prefix+"foreign.writer", string(def.ForeignWriter),
 			string(ForeignPark), string(ForeignNote))),
+		SourceRecreated: Recreated(r.choice(prefix+"source.recreated", string(def.SourceRecreated), string(RecreatedPark), string(RecreatedStart))),
+		TargetRecreated: Recreated(r.choice(prefix+"target.recreated", string(def.TargetRecreated), string(RecreatedPark), string(RecreatedStart))),
 	}
 }
 

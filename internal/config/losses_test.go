@@ -15,16 +15,17 @@ heliograph.policies.money.retention.overtaken = park
 A->B.heliograph.policies.clicks.topics = clicks-.*, payments-test
 A->B.heliograph.policies.clicks.poison = skip-and-record
 A->B.heliograph.policies.clicks.foreign.writer = park
+A->B.heliograph.policies.clicks.source.recreated = start
 `
 
 func TestPoliciesOfTopics(t *testing.T) {
 	d := load(policies)
 	wantProblems(t, d.Problems, Info, nil)
 	l := flowOf(t, d, "A->B").Losses
-	whole := Policy{Poison: PoisonDeadLetter, Missing: MissingPark, Overtaken: OvertakenContinue, ForeignWriter: ForeignNote}
+	whole := Policy{Poison: PoisonDeadLetter, Missing: MissingPark, Overtaken: OvertakenContinue, ForeignWriter: ForeignNote, SourceRecreated: RecreatedPark, TargetRecreated: RecreatedPark}
 	money, clicks := whole, whole
 	money.Poison, money.Overtaken = PoisonStop, OvertakenPark
-	clicks.Poison, clicks.ForeignWriter = PoisonSkipAndRecord, ForeignPark
+	clicks.Poison, clicks.ForeignWriter, clicks.SourceRecreated = PoisonSkipAndRecord, ForeignPark, RecreatedStart
 	if l.Policy != whole || l.DeadLetters != "sick" || len(l.Topics) != 2 {
 		t.Fatalf("%+v", l)
 	}

@@ -197,7 +197,18 @@ type Policy struct {
 	Missing       MissingPosition
 	Overtaken     OvertakenRecords
 	ForeignWriter ForeignWriter
+
+	SourceRecreated, TargetRecreated Recreated
 }
+
+// Recreated is what to do where a topic was deleted and made again.
+type Recreated string
+
+// The answers to a topic that was made again. Either way it is recorded.
+const (
+	RecreatedPark  Recreated = "park"
+	RecreatedStart Recreated = "start" // copy the source's from its start
+)
 
 // TopicPolicy is the policy of the source topics that match.
 type TopicPolicy struct {

@@ -20,8 +20,10 @@ type Parts struct {
 }
 
 // Split reads a file and takes it apart. What stands there for all clusters or all flows
-// is written into each, and references are resolved.
+// is written into each, and references are resolved. A file may hold one cluster alone, and
+// flows that are all switched off.
 func Split(src Source) Parts {
+	src.parts = true
 	d := Load(src)
 	p := Parts{Problems: d.Problems}
 	if d.Err() != nil {

@@ -213,7 +213,7 @@ func (o *ownedLane) reconcile(life context.Context) error {
 	wanted := o.keeper.wanted(o.index)
 	var gone []kafka.TopicPartition
 	for tp, r := range o.running {
-		if w, ok := wanted[tp]; !ok || w.SourceID != r.SourceID || w.Target != r.Target {
+		if w, ok := wanted[tp]; !ok || w.SourceID != r.SourceID || w.Target != r.Target || w.Policy.RestartTarget && w.TargetID != r.TargetID {
 			gone = append(gone, tp)
 			delete(o.running, tp)
 		}
@@ -455,6 +455,7 @@ func (o *ownedLane) input(ctx context.Context, r Replica, source plan.SourceLog,
 		SourceID: r.SourceID, TargetID: r.TargetID,
 		SourceLog: source, TargetLog: target,
 		Reset: k.opts.Reset, Born: r.Born, Missing: r.Missing, ParkOvertaken: r.Policy.ParkOvertaken,
+		RestartSource: r.Policy.RestartSource, RestartTarget: r.Policy.RestartTarget,
 		Answer: o.answers[r.Source],
 	}
 	if s, ok := o.stored[r.Source]; ok {

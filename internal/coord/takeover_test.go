@@ -384,6 +384,16 @@ var takeovers = []takeover{
 		}, parked: "delete the partition's position and set heliograph.missing.position", lost: []losses.Kind{losses.TargetTruncated},
 	},
 	{
+		name: "the copy was made again, told to start over",
+		find: func(r *rig) {
+			r.replica.Policy.RestartTarget = true
+			r.fill(numbered(0, 6))
+			f := r.facts(4, true)
+			f.TargetTopicID = kafka.TopicID{9}
+			r.stand(r.lane(), positionAt(orders, 4, f))
+		}, copied: 6, target: "0 1 2 3 4 5", lost: []losses.Kind{losses.TargetTruncated},
+	},
+	{
 		name: "committed in a transaction with its data",
 		find: func(r *rig) {
 			r.fill(numbered(0, 6))

@@ -318,6 +318,7 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 		SourceLog: plan.SourceLog{Start: mirror.UpstreamOffset(logs.start[tp].Offset), End: mirror.UpstreamOffset(logs.end[tp].Offset)},
 		TargetLog: plan.TargetLog{Start: mirror.DownstreamOffset(logs.copyStart[copyTP].Offset), End: mirror.DownstreamOffset(logs.copyEnd[copyTP].Offset)},
 		Reset:     fo.spec.Data.Reset(), Missing: policy.Missing, ParkOvertaken: policy.ParkOvertaken,
+		RestartSource: policy.RestartSource, RestartTarget: policy.RestartTarget,
 	}
 	if s, ok := stored[tp]; ok {
 		in.Stored = &s

@@ -73,6 +73,7 @@ func policyOf(p config.Policy) flow.Policy {
 	return flow.Policy{
 		Policy: losses.Policy{
 			Poison: losses.Poison(p.Poison), ParkOvertaken: p.Overtaken == config.OvertakenPark, ParkForeign: p.ForeignWriter == config.ForeignPark,
+			RestartSource: p.SourceRecreated == config.RecreatedStart, RestartTarget: p.TargetRecreated == config.RecreatedStart,
 		},
 		Missing: plan.Choice(p.Missing),
 	}

@@ -26,4 +26,8 @@ type Policy struct {
 	// is only noted. It is set under identity naming, where these may be the
 	// promoted target's own producers.
 	ParkForeign bool
+	// RestartSource copies a source topic that was deleted and made again from its
+	// start, behind what the copy holds; RestartTarget copies everything again into
+	// a copy that was. Otherwise their partitions park.
+	RestartSource, RestartTarget bool
 }

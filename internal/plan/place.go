@@ -86,6 +86,9 @@ type PlaceInput struct {
 	// ParkOvertaken asks where the source's retention has removed records before
 	// they were read; otherwise copying goes on behind them.
 	ParkOvertaken bool
+	// RestartSource and RestartTarget start over where the topic of that side was
+	// deleted and made again.
+	RestartSource, RestartTarget bool
 	// Answer is an operator's decision for this partition; empty where none was asked for.
 	Answer Choice
 }
@@ -261,9 +264,17 @@ func (in PlaceInput) foreign() (Placement, bool) {
 	case differ(f.TargetCluster, in.TargetCluster):
 		return park(fmt.Sprintf("the position belongs to target cluster %s, this one is %s", f.TargetCluster, in.TargetCluster), ChoiceScan, ChoiceEnd, ChoiceStart), true
 	case differ(f.SourceTopicID.String(), in.SourceID.String()):
-		return park(fmt.Sprintf("source topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Source.Topic, f.SourceTopicID, in.SourceID), ChoiceStart, ChoiceEnd).losing(losses.SourceRecreated), true
+		reason := fmt.Sprintf("source topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Source.Topic, f.SourceTopicID, in.SourceID)
+		if in.RestartSource {
+			return in.chosen(ChoiceStart, reason+", so as configured").losing(losses.SourceRecreated), true
+		}
+		return park(reason, ChoiceStart, ChoiceEnd).losing(losses.SourceRecreated), true
 	case differ(f.TargetTopicID.String(), in.TargetID.String()):
-		return park(fmt.Sprintf("target topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Target.Topic, f.TargetTopicID, in.TargetID), ChoiceStart, ChoiceKeep, ChoiceEnd).losing(losses.TargetTruncated), true
+		reason := fmt.Sprintf("target topic %s was deleted and made again: the position belongs to topic id %s, this one is %s", in.Target.Topic, f.TargetTopicID, in.TargetID)
+		if in.RestartTarget && in.TargetLog.End == 0 {
+			return in.chosen(ChoiceStart, reason+", so as configured").losing(losses.TargetTruncated), true
+		}
+		return park(reason, ChoiceStart, ChoiceKeep, ChoiceEnd).losing(losses.TargetTruncated), true
 	}
 	return Placement{}, false
 }

@@ -72,6 +72,18 @@ func TestPlaceOfAPartition(t *testing.T) {
 			"park: the position belongs to target cluster cb, this one is cx; choose scan, end, start",
 		},
 		{
+			"source topic made again, told to start over", func(in *PlaceInput) { in.SourceID, in.RestartSource = id(9), true },
+			"fresh at source offset 10: source topic orders was deleted and made again: the position belongs to topic id AQAAAAAAAAAAAAAAAAAAAA, this one is CQAAAAAAAAAAAAAAAAAAAA, so as configured: start",
+		},
+		{
+			"target topic made again, told to start over", func(in *PlaceInput) { in.TargetID, in.RestartTarget, in.TargetLog = id(9), true, TargetLog{} },
+			"fresh at source offset 10: target topic A.orders was deleted and made again: the position belongs to topic id AgAAAAAAAAAAAAAAAAAAAA, this one is CQAAAAAAAAAAAAAAAAAAAA, so as configured: start",
+		},
+		{
+			"target topic made again and filled, told to start over", func(in *PlaceInput) { in.TargetID, in.RestartTarget = id(9), true },
+			"park: target topic A.orders was deleted and made again: the position belongs to topic id AgAAAAAAAAAAAAAAAAAAAA, this one is CQAAAAAAAAAAAAAAAAAAAA; choose start, keep, end",
+		},
+		{
 			"source topic made again", func(in *PlaceInput) { in.SourceID = id(9) },
 			"park: source topic orders was deleted and made again: the position belongs to topic id AQAAAAAAAAAAAAAAAAAAAA, this one is CQAAAAAAAAAAAAAAAAAAAA; choose start, end",
 		},

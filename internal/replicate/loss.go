@@ -58,6 +58,21 @@ func (tr *Track) parkLostLocked(kind losses.Kind, from, to mirror.UpstreamOffset
 	tr.loseLocked(kind, from, to, int64(max(0, to-from)), reason, nil)
 }
 
+// replacedLocked ends a track whose topic was deleted and made again, on either
+// side. Where it is to start over it waits: it will be placed anew once the new
+// topic is among those to copy.
+func (tr *Track) replacedLocked(restart bool, kind losses.Kind, from, to mirror.UpstreamOffset, reason string) {
+	if !restart {
+		tr.parkLostLocked(kind, from, to, reason)
+		return
+	}
+	if tr.parked {
+		return
+	}
+	tr.parked = true // nothing more is sent
+	tr.loseLocked(kind, from, to, int64(max(0, to-from)), reason+": starting over", func() {})
+}
+
 // visitLosses writes what tracks wait for, in order, and lets them go on.
 func (w *steward) visitLosses(ctx context.Context, sick []*Track) {
 	for _, tr := range sick {

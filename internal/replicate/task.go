@@ -166,7 +166,7 @@ func (t *Task) routeSourceLocked(tr *Track) bool {
 		return false
 	}
 	if id.Known() && tr.spec.SourceID.Known() && id != tr.spec.SourceID {
-		tr.parkLostLocked(losses.SourceRecreated, tr.position, max(tr.position, tr.stats.end),
+		tr.replacedLocked(tr.spec.Policy.RestartSource, losses.SourceRecreated, tr.position, max(tr.position, tr.stats.end),
 			fmt.Sprintf("topic %s was deleted and made again on the source (id %s, was %s)", tr.spec.Source.Topic, id, tr.spec.SourceID))
 		return true
 	}

@@ -361,7 +361,7 @@ func (tr *Track) sameTargetLocked() bool {
 	if !tr.topic.Known() || !tr.spec.TargetID.Known() || tr.topic == tr.spec.TargetID {
 		return true
 	}
-	tr.parkLostLocked(losses.TargetTruncated, tr.position, tr.position,
+	tr.replacedLocked(tr.spec.Policy.RestartTarget, losses.TargetTruncated, tr.position, tr.position,
 		fmt.Sprintf("topic %s was deleted and made again on the target (id %s, was %s)", tr.tp.Topic, tr.topic, tr.spec.TargetID))
 	return false
 }

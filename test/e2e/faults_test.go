@@ -271,21 +271,34 @@ func TestInternalTopicsDeleted(t *testing.T) {
 	p.stop()
 }
 
+// startsOver lets a topic start over that was deleted and made again, on either side.
+var startsOver = []string{
+	"heliograph.policies = over",
+	"heliograph.policies.over.topics = .*-again",
+	"heliograph.policies.over.source.recreated = start",
+	"heliograph.policies.over.target.recreated = start",
+}
+
 // A source topic deleted and made again parks by name; its neighbours run on.
 func TestSourceTopicMadeAgain(t *testing.T) {
 	t.Parallel()
 	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b)
-	topic, neighbour := tr.topic("orders"), tr.topic("neighbour")
+	tr := newTrial(t, a, b, startsOver...)
+	topic, neighbour, again := tr.topic("orders"), tr.topic("neighbour"), tr.topic("again")
 	a.CreateTopic(t, topic, 1, nil)
+	a.CreateTopic(t, again, 1, nil)
 	a.CreateTopic(t, neighbour, 2, nil)
 	p := tr.start()
-	a.Produce(t, kafkatest.Messages(topic, 1, 100))
+	a.Produce(t, append(kafkatest.Messages(topic, 1, 100), kafkatest.Messages(again, 1, 100)...))
 	l := startLoad(t, a, neighbour, 2, perSecond/10, 0)
 	awaitCount(within(t, patience), t, b, tr.remote(topic), 100)
-	deleteTopic(t, a, topic)
-	a.CreateTopic(t, topic, 1, nil)
-	a.Produce(t, kafkatest.Messages(topic, 1, 7))
+	awaitCount(within(t, patience), t, b, tr.remote(again), 100)
+	for _, made := range []string{topic, again} {
+		deleteTopic(t, a, made)
+		a.CreateTopic(t, made, 1, nil)
+		a.Produce(t, kafkatest.Messages(made, 1, 7))
+	}
+	awaitCount(within(t, patience), t, b, tr.remote(again), 107)
 	p.awaitLog("partition parked", topic, "deleted and made again")
 	p.awaitState(tr.flow(), "degraded")
 	tr.moves(l)
@@ -303,16 +316,19 @@ func TestSourceTopicMadeAgain(t *testing.T) {
 func TestTargetTopicDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b)
-	topic, neighbour := tr.topic("orders"), tr.topic("neighbour")
+	tr := newTrial(t, a, b, startsOver...)
+	topic, neighbour, again := tr.topic("orders"), tr.topic("neighbour"), tr.topic("again")
 	a.CreateTopic(t, topic, 1, nil)
+	a.CreateTopic(t, again, 1, nil)
 	a.CreateTopic(t, neighbour, 2, nil)
 	p := tr.start()
-	a.Produce(t, kafkatest.Messages(topic, 1, 100))
+	a.Produce(t, append(kafkatest.Messages(topic, 1, 100), kafkatest.Messages(again, 1, 100)...))
 	l := startLoad(t, a, neighbour, 2, perSecond/10, 0)
 	awaitCount(within(t, patience), t, b, tr.remote(topic), 100)
+	awaitCount(within(t, patience), t, b, tr.remote(again), 100)
 	deleteTopic(t, b, tr.remote(topic))
-	a.Produce(t, kafkatest.Messages(topic, 1, 10))
+	deleteTopic(t, b, tr.remote(again))
+	a.Produce(t, append(kafkatest.Messages(topic, 1, 10), kafkatest.Messages(again, 1, 10)...))
 	b.AwaitTopic(t, tr.remote(topic), 1)
 	p.awaitLog("partition parked", topic, "made again")
 	a.Produce(t, kafkatest.Messages(topic, 1, 10))
@@ -321,6 +337,8 @@ func TestTargetTopicDeleted(t *testing.T) {
 		t.Errorf("%d records of the middle of %s were written to a new, empty topic", n, topic)
 	}
 	tr.equal(l)
+	awaitCount(within(t, patience), t, b, tr.remote(again), 110)
+	same(t, kafkatest.Side{Cluster: a, Topic: again}, kafkatest.Side{Cluster: b, Topic: tr.remote(again)})
 	p.stop()
 }
 
