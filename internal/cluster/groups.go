@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -208,21 +207,71 @@ func (c *Client) CommitGroupOffsets(ctx context.Context, group string, offsets [
 	if len(offsets) == 0 {
 		return out, nil
 	}
-	var commit kadm.Offsets
+	topics := make(map[string]*kmsg.OffsetCommitRequestTopic)
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Group = group
 	for _, o := range offsets {
-		commit.Add(kadm.Offset{
-			Topic: o.Topic, Partition: o.Partition, At: o.Offset,
-			LeaderEpoch: int32(o.LeaderEpoch), Metadata: o.Metadata,
-		})
+		p := kmsg.NewOffsetCommitRequestTopicPartition()
+		p.Partition, p.Offset, p.LeaderEpoch = o.Partition, o.Offset, int32(o.LeaderEpoch)
+		if o.Metadata != "" {
+			p.Metadata = new(o.Metadata)
+		}
+		if topics[o.Topic] == nil {
+			t := kmsg.NewOffsetCommitRequestTopic()
+			t.Topic = o.Topic
+			topics[o.Topic] = &t
+		}
+		topics[o.Topic].Partitions = append(topics[o.Topic].Partitions, p)
 		out[o.TopicPartition] = c.fail(op, group+" "+o.String(), errLeftOut)
 	}
-	resp, err := c.adm.CommitOffsets(ctx, group, commit)
+	// Newer brokers know topics by their ids in this request. Asking for them with
+	// each commit would double the requests.
+	names := c.topicIDs(ctx, topics)
+	for _, t := range topics {
+		req.Topics = append(req.Topics, *t)
+	}
+	resp, err := req.RequestWith(ctx, c.kgo)
 	if err != nil {
 		return nil, c.fail(op, group, err)
 	}
-	for _, o := range resp.Sorted() {
-		tp := kafka.TopicPartition{Topic: o.Topic, Partition: o.Partition}
-		out[tp] = c.fail(op, group+" "+tp.String(), o.Err)
+	for _, t := range resp.Topics {
+		name := t.Topic
+		if name == "" {
+			name = names[t.TopicID]
+		}
+		for _, p := range t.Partitions {
+			tp := kafka.TopicPartition{Topic: name, Partition: p.Partition}
+			out[tp] = c.answered(op, group+" "+tp.String(), p.ErrorCode, nil)
+			if kafka.Code(p.ErrorCode) == kafka.CodeUnknownTopicID {
+				_ = c.RefreshMetadata(ctx, name) // made again; the next commit has its new id
+			}
+		}
 	}
 	return out, nil
+}
+
+// topicIDs puts the topics' ids into a request, and tells their names by id. Ids
+// that are not known yet are asked for once; a cluster that has none gets none, and of a
+// topic that is not there the broker will say so.
+func (c *Client) topicIDs(ctx context.Context, topics map[string]*kmsg.OffsetCommitRequestTopic) map[[16]byte]string {
+	names := make(map[[16]byte]string, len(topics))
+	var unknown []string
+	put := func() {
+		unknown = unknown[:0]
+		for name, t := range topics {
+			_, _, id, led := c.Leader(kafka.TopicPartition{Topic: name, Partition: t.Partitions[0].Partition})
+			if !led && !id.Known() {
+				unknown = append(unknown, name)
+				continue
+			}
+			t.TopicID = id
+			names[t.TopicID] = name
+		}
+	}
+	put()
+	if len(unknown) > 0 {
+		_ = c.RefreshMetadata(ctx, unknown...) // what is still unknown after it the broker names
+		put()
+	}
+	return names
 }

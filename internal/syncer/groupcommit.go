@@ -24,7 +24,7 @@ const (
 	// commitsAtOnce bounds the commits under way; each is one request of its own.
 	commitsAtOnce = 8
 	// A round's commits are spread over its interval, within these rates a second.
-	leastCommits = 100
+	leastCommits = 200
 	mostCommits  = 2000
 )
 
@@ -80,11 +80,11 @@ func (g *GroupSync) unsettled(now time.Time) []string {
 	return groups
 }
 
-// commitBudget spreads the commits of so many groups over most of the interval.
+// commitBudget spreads the commits of so many groups over the first half of the interval.
 func (g *GroupSync) commitBudget(groups int) *Budget {
 	perSecond := leastCommits
 	if g.o.CommitEvery > 0 {
-		perSecond = int(float64(groups) / (0.8 * g.o.CommitEvery.Seconds()))
+		perSecond = int(float64(groups) / (0.4 * g.o.CommitEvery.Seconds()))
 	}
 	return NewBudget(min(max(perSecond, leastCommits), mostCommits), g.o.Now)
 }
