@@ -63,8 +63,8 @@ e2e: $(GOTEST) ## the suite against real Kafka, fetched with Maven; E2E and E2EF
 demo: build ## two embedded clusters, traffic, replication and a live view; no Java
 	bin/heliograph demo
 
-bench: build ## heliograph beside its peers, half an hour; appends to docs/benchmarks.md; BENCHFLAGS=-quick is shorter
-	go run -tags bench ./test/bench $(BENCHFLAGS)
+bench: build ## heliograph beside its peers, half an hour; appends to docs/benchmarks.md; BENCHFLAGS=-quick is shorter, FULL=1 takes hours
+	go run -tags bench ./test/bench $(if $(FULL),-full) $(BENCHFLAGS)
 
 chaos: build ## faults drawn from SEED for MINUTES against a flow on real brokers; appends to docs/reliability.md
 	go run -tags chaos ./test/chaos/cmd $(if $(SEED),-seed $(SEED)) -minutes $(MINUTES) $(CHAOSFLAGS)

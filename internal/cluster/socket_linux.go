@@ -73,14 +73,13 @@ func (s *socket) tryRead(fd uintptr) bool {
 	for {
 		//nolint:gosec // the address of the bytes is what the kernel wants
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&s.read.bytes[0])), uintptr(len(s.read.bytes)))
-		switch errno {
-		case syscall.EINTR:
-			continue
-		case syscall.EAGAIN:
+		if errno == syscall.EAGAIN {
 			return false
 		}
-		s.read.n, s.read.errno = int(n), errno
-		return true
+		if errno != syscall.EINTR {
+			s.read.n, s.read.errno = int(n), errno
+			return true
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func contenders(o options) []contender {
 
 // startLoop runs this program itself as the loop, in a process of its own.
 func startLoop(ctx context.Context, s stage, _ string) (*kafkatest.Process, error) {
-	if err := s.target.MakeTopic(ctx, s.remoteTopic(), partitions, nil); err != nil {
+	if err := s.target.MakeTopic(ctx, s.remoteTopic(), int32(s.parts), nil); err != nil {
 		return nil, err
 	}
 	args := []string{

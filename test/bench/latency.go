@@ -54,7 +54,7 @@ func (b *bench) time(ctx context.Context, target *kafkatest.Cluster) error {
 			}
 			topic := fmt.Sprintf("%s-%s%d", latencyTopic, c.short, turn+1)
 			s := stage{
-				dir: b.dir, source: b.source, target: target, topic: topic, codec: "none",
+				dir: b.dir, source: b.source, target: target, topic: topic, codec: "none", parts: partitions,
 				alias: fmt.Sprintf("%s%dpace", c.short, turn+1),
 			}
 			all, err := s.paced(ctx, c, lasts)

@@ -21,7 +21,7 @@ type options struct {
 	binary, report, profiles string
 	only, on                 string // contenders and cells; empty is all
 	turns                    int
-	quick                    bool
+	quick, full              bool
 	role                     role
 }
 
@@ -31,6 +31,7 @@ func main() {
 	flag.StringVar(&o.report, "report", "docs/benchmarks.md", "file to append the results to, or - to print them")
 	flag.IntVar(&o.turns, "turns", 0, "turns of every contender; medians are reported (default 3, with -quick 1)")
 	flag.BoolVar(&o.quick, "quick", false, "less data, no TLS")
+	flag.BoolVar(&o.full, "full", false, "the whole matrix of codecs, sizes and partitions as well; hours")
 	flag.StringVar(&o.only, "contenders", "", "of helio,java,tuned,loop,relay,direct, instead of all")
 	flag.StringVar(&o.on, "cells", "", "of lz4-16k,lz4-64k,plain-64k,one,tls,latency, instead of all")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for processor profiles of heliograph")
@@ -96,6 +97,8 @@ type bench struct {
 	source  *kafkatest.Cluster
 	copies  []copied
 	latency []timed
+	// failures are turns that did not end well; they fail the run once its report is written.
+	failures []error
 }
 
 // copied are the results of one cell, by contender.
@@ -103,6 +106,7 @@ type copied struct {
 	cell
 	wire    int64 // bytes of the topic in the source's log
 	results map[string][]result
+	failed  map[string]string // what went wrong, by contender
 }
 
 // measure runs all cells: first those to one broker, then those to three.
@@ -114,7 +118,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, b.source.Close()) }()
 	for _, secured := range []bool{false, true} {
 		var run []cell
-		for _, c := range cells(b.quick) {
+		for _, c := range cells(b.quick, b.full) {
 			if c.secured == secured && chosen(b.on, c.name) {
 				run = append(run, c)
 			}
@@ -127,7 +131,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return b.write(ctx)
+	return errors.Join(append(b.failures, b.write(ctx))...)
 }
 
 // against starts a target, one broker or three, and runs cells on it.
@@ -142,7 +146,7 @@ func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bo
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	for _, c := range run {
-		fmt.Printf("%s: %d records of %d B\n", c.title, c.records, recordSize)
+		fmt.Printf("%s: %d records of %d B\n", c.title, c.records, c.size)
 		done, err := b.runCell(ctx, target, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
@@ -158,7 +162,7 @@ func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bo
 // runCell has every contender copy a cell, in turns, so that a slow minute of the
 // machine meets everybody.
 func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) (copied, error) {
-	done := copied{cell: c, results: map[string][]result{}}
+	done := copied{cell: c, results: map[string][]result{}, failed: map[string]string{}}
 	if err := c.fill(ctx, b.source); err != nil {
 		return done, err
 	}
@@ -169,12 +173,18 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) 
 	for turn := range b.turns {
 		for _, who := range b.field {
 			s := stage{
-				dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop, records: c.records,
+				dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop, records: c.records, size: c.size, parts: c.parts,
 				alias: fmt.Sprintf("%s%d%s", who.short, turn+1, c.name), profiles: b.profiles, wire: done.wire,
 			}
 			r, err := s.copy(ctx, who)
-			if err != nil {
-				return done, fmt.Errorf("%s, turn %d: %w", who.name, turn+1, err)
+			if ctx.Err() != nil {
+				return done, context.Cause(ctx)
+			}
+			if err != nil { // the others go on: half an hour is not to be lost to one
+				fmt.Printf("  %-24s failed: %v\n", who.name, err)
+				done.failed[who.short] = fmt.Sprintf("turn %d: %v", turn+1, err)
+				b.failures = append(b.failures, fmt.Errorf("%s, %s, turn %d: %w", c.name, who.name, turn+1, err))
+				continue
 			}
 			fmt.Printf("  %-24s %s\n", who.name, r)
 			done.results[who.short] = append(done.results[who.short], r)

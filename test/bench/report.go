@@ -20,7 +20,10 @@ import (
 func (b *bench) write(ctx context.Context) (err error) {
 	var out strings.Builder
 	load := "default run"
-	if b.quick {
+	switch {
+	case b.full:
+		load = "full run"
+	case b.quick:
 		load = "quick run"
 	}
 	fmt.Fprintf(&out, "\n## %s, %s, %s\n\n", time.Now().UTC().Format(time.DateOnly), version(ctx), load)
@@ -58,11 +61,15 @@ func (c copied) memory(short string) float64 {
 
 func (c copied) table(out *strings.Builder, field []contender) {
 	fmt.Fprintf(out, "\n### %s\n\n%.1f GB in records of %d B, %.1f GB on the wire, %d partitions.\n\n",
-		c.title, c.payload(int64(c.records))/1e3, recordSize, float64(c.wire)/1e9, partitions)
-	out.WriteString("| | MB a CPU second | ratio to MirrorMaker tuned | CPU s a GB | MB/s | peak memory | start to first record | CPU until then |\n")
-	out.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|\n")
+		c.title, c.payload(int64(c.records))/1e3, c.size, float64(c.wire)/1e9, c.parts)
+	out.WriteString("| | MB a CPU second | ratio to MirrorMaker tuned | CPU s a GB | MB/s | peak memory | start to first record | CPU until then | others' p99 |\n")
+	out.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, who := range field {
 		all := c.results[who.short]
+		if why := c.failed[who.short]; why != "" {
+			first, _, _ := strings.Cut(why, "\n")
+			fmt.Fprintf(out, "| %s | failed: %s |\n", who.name, strings.ReplaceAll(first, "|", "/"))
+		}
 		if len(all) == 0 {
 			continue
 		}
@@ -71,13 +78,14 @@ func (c copied) table(out *strings.Builder, field []contender) {
 		if len(c.results[tuned]) > 0 {
 			ratio = fmt.Sprintf("%.1f", per/c.perCPU(tuned))
 		}
-		first, until := "–", "–"
+		first, until, others := "–", "–", "–"
 		if who.short != relay {
 			first = fmt.Sprintf("%.2f s", median(all, func(r result) float64 { return r.first.Seconds() }))
+			others = fmt.Sprintf("%.1f ms", median(all, func(r result) float64 { return millis(r.others) }))
 			until = fmt.Sprintf("%.2f s", median(all, func(r result) float64 { return r.startCPU.Seconds() }))
 		}
-		fmt.Fprintf(out, "| %s | %.0f | %s | %.2f | %.0f | %.0f MB | %s | %s |\n",
-			who.name, per, ratio, 1e3/per, c.perSecond(who.short), c.memory(who.short), first, until)
+		fmt.Fprintf(out, "| %s | %.0f | %s | %.2f | %.0f | %.0f MB | %s | %s | %s |\n",
+			who.name, per, ratio, 1e3/per, c.perSecond(who.short), c.memory(who.short), first, until, others)
 	}
 }
 

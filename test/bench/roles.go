@@ -39,7 +39,7 @@ func (r role) run(ctx context.Context) error {
 // loop is what most replicators are: it consumes records and produces them, with
 // the same codec, to the same partition, with pooled memory.
 func (r role) loop(ctx context.Context) error {
-	codec := map[string]kgo.CompressionCodec{"lz4": kgo.Lz4Compression(), "none": kgo.NoCompression()}[r.codec]
+	codec := map[string]kgo.CompressionCodec{"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(), "none": kgo.NoCompression()}[r.codec]
 	source, err := client(r.from, r.caFrom,
 		kgo.ConsumeTopics(r.topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.WithPools(&pools{}))
 	if err != nil {

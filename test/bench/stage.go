@@ -33,6 +33,7 @@ type stage struct {
 	alias, topic   string
 	codec          string
 	records        int
+	size, parts    int // of a record; of the topic
 	wire           int64
 	profiles       string
 }
@@ -55,13 +56,15 @@ type result struct {
 	copy     time.Duration // until the last one
 	copyCPU  time.Duration // processor time for that
 	memory   int64         // peak resident bytes
+	size     int           // bytes of a record
+	others   time.Duration // the 99th percentile of another client's writes meanwhile
 }
 
 // String is one line for the person who waits.
 func (r result) String() string {
-	mb := float64(r.records) * recordSize / 1e6
-	return fmt.Sprintf("first record %.2f s, then %.0f MB in %.1f s with %.2f CPU s (%.0f MB a CPU second), peak %d MB",
-		r.first.Seconds(), mb, r.copy.Seconds(), r.copyCPU.Seconds(), mb/seconds(r.copyCPU), r.memory>>20)
+	mb := float64(r.records) * float64(r.size) / 1e6
+	return fmt.Sprintf("first record %.2f s, then %.0f MB in %.1f s with %.2f CPU s (%.0f MB a CPU second), peak %d MB, others wait %.1f ms (p99)",
+		r.first.Seconds(), mb, r.copy.Seconds(), r.copyCPU.Seconds(), mb/seconds(r.copyCPU), r.memory>>20, millis(r.others))
 }
 
 // seconds is never zero: the kernel counts in hundredths.
@@ -85,6 +88,7 @@ func (s stage) copy(ctx context.Context, c contender) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
+	r.size = s.size
 	defer func() {
 		err = errors.Join(err, p.Kill(), dropTopic(ctx, s.target, s.remoteTopic()))
 	}()
@@ -93,19 +97,23 @@ func (s stage) copy(ctx context.Context, c contender) (r result, err error) {
 		return r, err
 	}
 	r.first, r.startCPU, r.records = time.Since(begin), p.CPU(), int64(s.records)-have
+	other, err := standBy(ctx, s.target)
+	if err != nil {
+		return r, err
+	}
 	profile := make(chan error, 1)
 	if s.profiles != "" && c.short == helio {
 		go func() { profile <- s.profile(ctx) }()
 	} else {
 		profile <- nil
 	}
-	if _, err := s.await(ctx, adm, p, int64(s.records)); err != nil {
-		return r, err
-	}
+	_, err = s.await(ctx, adm, p, int64(s.records))
 	r.copy = time.Since(begin) - r.first
 	r.copyCPU = p.CPU() - r.startCPU
 	r.memory = p.PeakMemory()
-	return r, <-profile
+	var late error
+	r.others, late = other.p99()
+	return r, errors.Join(err, late, <-profile)
 }
 
 func (s stage) start(ctx context.Context, c contender) (*kafkatest.Process, error) {
@@ -132,7 +140,7 @@ func (s stage) relay(ctx context.Context) (r result, err error) {
 	if err := pump.wait(); err != nil {
 		return r, fmt.Errorf("%w: %s", err, p.Tail(5))
 	}
-	return result{records: int64(s.records), copy: time.Since(begin), copyCPU: p.CPU(), memory: p.PeakMemory()}, nil
+	return result{records: int64(s.records), size: s.size, copy: time.Since(begin), copyCPU: p.CPU(), memory: p.PeakMemory()}, nil
 }
 
 // await returns once so many records have arrived, and how many there are.
