@@ -28,12 +28,12 @@ type Config struct {
 	BytesPerSecond string `yaml:"rate" json:"rate,omitempty" doc:"Cap of all flows together, such as 50MiB a second."`
 
 	Files    []string          `yaml:"files" json:"files,omitempty" doc:"Files with clusters and flows: mm2.properties, or the native YAML form. The APIs show them read-only."`
-	Defaults map[string]string `yaml:"defaults" json:"defaults,omitempty" doc:"What a file says without a prefix, for clusters and flows of the APIs."`
+	Defaults map[string]string `yaml:"defaults" json:"defaults,omitempty" doc:"What a file says without a prefix, for clusters and flows of the APIs. Replication factors are the target's default (-1) where nothing is said."`
 
 	Tokens  []Token           `yaml:"tokens" json:"tokens,omitempty" doc:"Who may ask, besides the admin token of the data directory."`
 	Tenants map[string]Tenant `yaml:"tenants" json:"tenants,omitempty" doc:"What the tokens of a tenant may use."`
 	Links   []Link            `yaml:"links" json:"links,omitempty" doc:"Which clusters flows may join, by labels; absent, all."`
-	Allow   Allow             `yaml:"allow" json:"allow,omitempty" doc:"What values that come by an API may make the server reach for; absent, nothing."`
+	Allow   Allow             `yaml:"allow" json:"allow,omitzero" doc:"What values that come by an API may make the server reach for; absent, nothing."`
 	OVH     []OVHApplication  `yaml:"ovh" json:"ovh,omitempty" doc:"Applications for OVHcloud's API, with its request signature."`
 }
 
@@ -264,7 +264,7 @@ func size(text string) int64 {
 // policy is what control needs of the configuration.
 func (c *Config) policy() control.Policy {
 	p := control.Policy{
-		Tenants: map[string]control.Tenant{}, Allow: control.Allow(c.Allow), Defaults: c.Defaults,
+		Tenants: map[string]control.Tenant{}, Allow: control.Allow(c.Allow), Defaults: withTargetFactors(c.Defaults),
 	}
 	for name, t := range c.Tenants {
 		p.Tenants[name] = control.Tenant{

@@ -55,8 +55,6 @@ ovh:
     application_secret: appsecret
     consumers:
       - {consumer_key: opskey, project: `+guideProject+`}
-defaults: # clusters of one broker
-  offset.storage.replication.factor: "1"
 `)
 	s.register(guideSource, a.ClientProperties(kafkatest.SASLPlaintext, "SCRAM-SHA-512", "admin"))
 	s.register(guideTarget, b.ClientProperties(kafkatest.SASLPlaintext, "SCRAM-SHA-512", "admin"))

@@ -99,13 +99,11 @@ func oneOf(words ...string) func(*jsonobject.Object, string) (string, bool) {
 }
 
 // defaults are what a flow has that says nothing: Aiven's values where they differ
-// from ours, and the target's own replication factor.
+// from ours.
 func defaults() map[string]string {
 	return map[string]string{
 		"topics": ".*", "emit.heartbeats.enabled": "false", "sync.group.offsets.enabled": "false",
-		"sync.group.offsets.interval.seconds": "60", "offset.lag.max": "100", keyFactor: "-1",
-		"heartbeats.topic.replication.factor": "-1", "checkpoints.topic.replication.factor": "-1",
-		"offset-syncs.topic.replication.factor": "-1",
+		"sync.group.offsets.interval.seconds": "60", "offset.lag.max": "100",
 	}
 }
 

@@ -51,7 +51,7 @@ func TestGuide(t *testing.T) {
 	f.must(err)
 	for key, value := range map[string]string{
 		"topics": "inventory", "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "60",
-		"emit.heartbeats.enabled": "true", "replication.policy.class": defaultPolicy, "replication.factor": "-1",
+		"emit.heartbeats.enabled": "true", "replication.policy.class": defaultPolicy,
 	} {
 		if flow.Properties[key] != value {
 			t.Errorf("%s = %q, want %q", key, flow.Properties[key], value)

@@ -40,15 +40,6 @@ const (
 // maxInterval bounds syncInterval: a day.
 const maxInterval = 86400
 
-// base are the settings that a managed service chooses for its users: topics get the
-// replication factor that the target gives by default.
-var base = map[string]string{
-	"replication.factor":                    "-1",
-	"heartbeats.topic.replication.factor":   "-1",
-	"checkpoints.topic.replication.factor":  "-1",
-	"offset-syncs.topic.replication.factor": "-1",
-}
-
 // newReplication is a replication of which only the clusters are said.
 func newReplication() replication {
 	return replication{
@@ -58,7 +49,8 @@ func newReplication() replication {
 
 // properties are the replication's settings over those that are there.
 func (r *replication) properties(old map[string]string) map[string]string {
-	p := maps.Clone(old)
+	p := map[string]string{}
+	maps.Copy(p, old)
 	p[keyTopics] = strings.Join(r.Topics, ",")
 	if len(r.TopicExcludeList) > 0 {
 		p[keyExclude] = strings.Join(r.TopicExcludeList, ",")
@@ -252,7 +244,7 @@ func (h *Handler) createReplication(c *call) (any, error) {
 		Project: c.project, Service: s.id, SourceIntegration: source.id, TargetIntegration: target.id,
 		Source: source.doc.Alias, Target: target.doc.Alias,
 	}
-	f := control.Flow{Source: doc.Source, Target: doc.Target, Enabled: r.Enabled, Properties: r.properties(base)}
+	f := control.Flow{Source: doc.Source, Target: doc.Target, Enabled: r.Enabled, Properties: r.properties(nil)}
 	_, err = h.o.Control.Commit(c.Context(),
 		control.PutFlow{Flow: f, If: control.Absent},
 		control.PutDocument{Kind: kindReplication, ID: r.ID, Value: encode(doc), If: control.Absent},
