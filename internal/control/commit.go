@@ -152,7 +152,7 @@ func (d *draft) field(resource, name, reason, hint string) {
 	d.fields = append(d.fields, Field{Resource: resource, Name: name, Reason: reason, Hint: hint})
 }
 
-// checkText refuses what no properties file could hold, and labels nobody could select.
+// checkMaps refuses what no properties file could hold, and labels nobody could select.
 func (d *draft) checkMaps(resource string, properties, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == '=' || r == ':' || r == 0x7f }) {
@@ -164,7 +164,7 @@ func (d *draft) checkMaps(resource string, properties, labels map[string]string)
 			d.field(resource, "labels", fmt.Sprintf("%q is not a label", key), "a name of letters, digits, dots, underscores and dashes, and a value of at most 256 bytes")
 		}
 	}
-	labels, refused := d.policy.labelled(d.actor, labels)
+	_, refused := d.policy.labelled(d.actor, labels)
 	for _, key := range refused {
 		d.field(resource, "labels", fmt.Sprintf("the label %s is the server's to give", key), "leave it out")
 	}

@@ -298,7 +298,7 @@ func (c *Control) refusals(dep *config.Deployment, clusters ...*Cluster) []Field
 		if i < 0 || clusters[i].File != "" {
 			continue
 		}
-		reason, hint := "", ""
+		var reason, hint string
 		switch {
 		case o.Kind == config.OutsideFile && !allow.permitsFile(o.Value):
 			reason, hint = "it names a file of the server, which its configuration does not allow", "give the content itself (PEM text), or have allow.files extended"

@@ -78,7 +78,7 @@ func tellState(log *slog.Logger, s *flow.Status) {
 		log.Warn("flow waiting", telemetry.KeyReason, s.Reason)
 	case flow.Degraded:
 		log.Warn("flow degraded", telemetry.KeyReason, s.Reason)
-	case flow.Starting, flow.Failed, flow.Stopped:
+	case flow.Starting, flow.Failed, flow.Stopped, flow.Paused:
 	}
 }
 

@@ -90,7 +90,7 @@ func listen(ctx context.Context, address string, t *TLS) (net.Listener, error) {
 		return &c, err
 	}
 	if _, err := pair(); err != nil {
-		l.Close()
+		_ = l.Close() // nothing was accepted
 		return nil, fmt.Errorf("tls: %w", err)
 	}
 	return tls.NewListener(l, &tls.Config{

@@ -148,7 +148,7 @@ func (s *Server) close() {
 		s.instance.Release()
 	}
 	if s.listener != nil {
-		s.listener.Close()
+		_ = s.listener.Close() // serving has ended, or never began
 	}
 }
 

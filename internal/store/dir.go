@@ -79,7 +79,7 @@ func openDir(path string, fs files) (*Dir, error) {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
 	if err := d.load(); err != nil {
-		d.lock.Close()
+		_ = d.lock.Close() // nothing was written to it
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
 	return d, nil
@@ -110,7 +110,7 @@ func (d *Dir) load() error {
 	}
 	if d.size < int64(len(data)) {
 		if err := d.cut(); err != nil {
-			d.journal.Close()
+			_ = d.journal.Close() // what is wrong is said already
 			return err
 		}
 	}
@@ -158,14 +158,14 @@ func readJournal(data []byte) (State, int64, error) {
 			if err := json.Unmarshal(body, &l); err != nil {
 				return s, 0, fmt.Errorf("line %d: %w", n, err)
 			}
-			s.apply(l)
+			apply(&s, l)
 		}
 		size += int64(len(text))
 	}
 }
 
 // apply changes the state in place, while nobody else has it.
-func (s *State) apply(l line) {
+func apply(s *State, l line) {
 	s.Revision = l.Revision
 	for _, r := range l.Records {
 		if r.Value == nil {
@@ -280,7 +280,7 @@ func (d *Dir) rewrite(s State) error {
 	// The new journal is in place, whatever happens from here on.
 	journal, err := d.fs.Append(d.file(journalName))
 	if d.journal != nil {
-		d.journal.Close()
+		_ = d.journal.Close() // of a file that is not there any more
 	}
 	d.journal, d.size, d.live, d.dirty = journal, int64(len(text)), sizeOf(s), false
 	if err != nil {

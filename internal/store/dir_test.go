@@ -57,7 +57,7 @@ func TestADirectoryKeepsWhatWasCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	if got := text(t, d); got != "3: b=2 c=3" {
 		t.Error(got)
 	}
@@ -79,7 +79,7 @@ func TestAJournalIsRewrittenWhenItIsMostlyHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.Close()
+	_ = d.Close()
 	info, err := os.Stat(filepath.Join(path, journalName))
 	if err != nil || info.Size() > 2<<20 {
 		t.Errorf("%d bytes, %v", info.Size(), err)
@@ -88,7 +88,7 @@ func TestAJournalIsRewrittenWhenItIsMostlyHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	if s, _ := d.Read(t.Context()); s.Revision != 60 || string(s.Values["a"]) != big {
 		t.Errorf("revision %d, %d bytes", s.Revision, len(s.Values["a"]))
 	}
@@ -112,7 +112,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 			}
 			d, err := OpenDir(path)
 			if err == nil {
-				d.Close()
+				_ = d.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)

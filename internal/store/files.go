@@ -47,7 +47,7 @@ func (osFiles) Lock(path string) (file, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close() // nothing was written
 		return nil, err
 	}
 	return f, nil

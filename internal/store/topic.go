@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	mathrand "math/rand/v2"
 	"strings"
 	"sync"
@@ -158,10 +159,7 @@ func (t *Topic) readTo(ctx context.Context, end int64) error {
 	if end <= t.next {
 		return nil
 	}
-	next := State{Revision: t.state.Revision, Values: map[string][]byte{}}
-	for k, v := range t.state.Values {
-		next.Values[k] = v
-	}
+	next := State{Revision: t.state.Revision, Values: maps.Clone(t.state.Values)}
 	commit := t.commit
 	err := t.kafka.ReadRecords(ctx, t.tp, t.next, end, kafka.ReadCommitted, func(r kafka.Record) error {
 		name, ours := strings.CutPrefix(string(r.Key), valueKey)
@@ -251,7 +249,7 @@ func (t *Topic) Commit(ctx context.Context, base int64, records []Record) error 
 		// Another instance took the id over, and is writing now.
 		select {
 		case <-ctx.Done():
-		case <-time.After(mathrand.N(fencedPause)):
+		case <-time.After(mathrand.N(fencedPause)): //nolint:gosec // two instances only must not keep step
 		}
 		if again := t.catchUp(ctx); again != nil {
 			return again

@@ -28,7 +28,7 @@ func instance(t *testing.T, c *kfake.Cluster) *Topic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
@@ -162,7 +162,7 @@ func TestTopicsThatWouldForgetAreRefused(t *testing.T) {
 			}
 			s, err := OpenTopic(t.Context(), client, DefaultTopic, 1, slog.New(slog.DiscardHandler))
 			if err == nil {
-				s.Close()
+				_ = s.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)

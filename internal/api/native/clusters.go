@@ -55,6 +55,7 @@ func unhide(given, stored map[string]string) map[string]string {
 	return out
 }
 
+// AliasInput names a cluster in a path. It is exported for huma alone.
 type AliasInput struct {
 	Alias string `path:"alias" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9._-]+$" doc:"The cluster's alias."`
 }
@@ -88,7 +89,8 @@ func (a *API) registerClusters() {
 			AliasInput
 			MatchInput
 			Body ClusterBody
-		}) (*clusterOutput, error) {
+		},
+		) (*clusterOutput, error) {
 			m, exists, err := in.match()
 			if err != nil {
 				return nil, err
@@ -105,7 +107,8 @@ func (a *API) registerClusters() {
 		func(ctx context.Context, in *struct {
 			AliasInput
 			MatchInput
-		}) (*struct{}, error) {
+		},
+		) (*struct{}, error) {
 			m, _, err := in.match()
 			if err != nil {
 				return nil, err
@@ -116,7 +119,8 @@ func (a *API) registerClusters() {
 		func(ctx context.Context, in *struct {
 			AliasInput
 			Body RateBody
-		}) (*clusterOutput, error) {
+		},
+		) (*clusterOutput, error) {
 			c, err := a.o.Control.Cluster(ctx, in.Alias)
 			if err != nil {
 				return nil, a.problemOf(err)
@@ -131,7 +135,8 @@ func (a *API) registerClusterTests() {
 	huma.Register(a.huma, write("test-connection", http.MethodPost, "/connection-tests", "Ask a cluster who it is by settings that need not be registered", "clusters"),
 		func(ctx context.Context, in *struct {
 			Body ConnectionTest
-		}) (*surveyOutput, error) {
+		},
+		) (*surveyOutput, error) {
 			old, _ := a.o.Control.Cluster(ctx, in.Body.Alias) // one that is not there has no stored secrets
 			return a.test(ctx, control.Cluster{Alias: in.Body.Alias, Properties: unhide(in.Body.Properties, old.Properties)})
 		})

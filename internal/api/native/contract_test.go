@@ -354,8 +354,13 @@ func TestWritesAreConditional(t *testing.T) {
 		header string
 		status int
 	}{
-		{"If-None-Match: *", 409}, {`If-Match: "999"`, 412}, {`If-Match: "nonsense"`, 412}, {"If-None-Match: x", 400},
-		{"If-Match: " + tag, 200}, {"If-Match: " + tag, 412}, {"If-Match: *", 200},
+		{"If-None-Match: *", 409},
+		{`If-Match: "999"`, 412},
+		{`If-Match: "nonsense"`, 412},
+		{"If-None-Match: x", 400},
+		{"If-Match: " + tag, 200},
+		{"If-Match: " + tag, 412},
+		{"If-Match: *", 200},
 	} {
 		if got := s.ask(t, "admin", "PUT", "/flows/A/B", body, step.header); got.status != step.status {
 			t.Errorf("%s: %d, want %d: %s", step.header, got.status, step.status, got.body)

@@ -61,12 +61,18 @@ func (a *API) registerEvents() {
 			return out, nil
 		})
 	streams := make(chan struct{}, maxStreams)
+	a.registerEventStream(streams)
+	a.registerStatusStream(streams)
+}
+
+func (a *API) registerEventStream(streams chan struct{}) {
 	sse.Register(a.huma, op("stream-events", http.MethodGet, "/events/stream", "What happens, as it happens", "events"),
 		map[string]any{"event": EventView{}, "ping": Ping{}},
 		func(ctx context.Context, in *struct {
 			After  uint64 `query:"after" doc:"The seq of the last event that is known."`
 			LastID uint64 `header:"Last-Event-ID" doc:"What a browser sends when it connects again."`
-		}, send sse.Sender) {
+		}, send sse.Sender,
+		) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			if !enter(streams) {
@@ -97,12 +103,16 @@ func (a *API) registerEvents() {
 				}
 			}
 		})
+}
+
+func (a *API) registerStatusStream(streams chan struct{}) {
 	sse.Register(a.huma, op("stream-status", http.MethodGet, "/status/stream", "How flows stand, every second while it changes", "state"),
 		map[string]any{"status": StatusList{}},
 		func(ctx context.Context, in *struct {
 			Source string `query:"source" maxLength:"128" doc:"Only flows from this cluster."`
 			Target string `query:"target" maxLength:"128" doc:"Only flows into this cluster."`
-		}, send sse.Sender) {
+		}, send sse.Sender,
+		) {
 			if !enter(streams) {
 				return
 			}

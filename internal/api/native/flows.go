@@ -41,6 +41,7 @@ type FlowView struct {
 	Revision   int64             `json:"revision"`
 }
 
+// FlowInput names a flow in a path. It is exported for huma alone.
 type FlowInput struct {
 	Source string `path:"source" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9._-]+$" doc:"The source cluster's alias."`
 	Target string `path:"target" minLength:"1" maxLength:"128" pattern:"^[A-Za-z0-9._-]+$" doc:"The target cluster's alias."`
@@ -84,7 +85,8 @@ func (a *API) registerFlows() {
 		func(ctx context.Context, in *struct {
 			PageInput
 			Cluster string `query:"cluster" maxLength:"128" doc:"Only flows from or to this cluster."`
-		}) (*listOutput, error) {
+		},
+		) (*listOutput, error) {
 			all := a.o.Control.Flows(ctx)
 			if in.Cluster != "" {
 				some := all[:0]
@@ -114,7 +116,8 @@ func (a *API) registerFlows() {
 			FlowInput
 			MatchInput
 			Body FlowBody
-		}) (*flowOutput, error) {
+		},
+		) (*flowOutput, error) {
 			m, exists, err := in.match()
 			if err != nil {
 				return nil, err
@@ -130,7 +133,8 @@ func (a *API) registerFlows() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			MatchInput
-		}) (*struct{}, error) {
+		},
+		) (*struct{}, error) {
 			m, _, err := in.match()
 			if err != nil {
 				return nil, err
@@ -163,7 +167,8 @@ func (a *API) registerFlowActions() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			Body RateBody
-		}) (*flowOutput, error) {
+		},
+		) (*flowOutput, error) {
 			f, err := a.o.Control.Flow(ctx, in.Source, in.Target)
 			if err != nil {
 				return nil, a.problemOf(err)

@@ -7,7 +7,7 @@ import (
 	"heliograph/internal/control"
 )
 
-// PageInput is the part of a list that is asked for.
+// PageInput is the part of a list that is asked for. It is exported for huma alone.
 type PageInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most."`
 	After string `query:"after" maxLength:"600" doc:"The next of the page before."`
@@ -38,7 +38,7 @@ func page[T any](all []T, in PageInput, name func(T) string) (items []T, next st
 	return items, next
 }
 
-// MatchInput are the conditions of a write.
+// MatchInput are the conditions of a write. It is exported for huma alone.
 type MatchInput struct {
 	IfMatch     string `header:"If-Match" maxLength:"64" doc:"The ETag that was read, or * for whatever is there."`
 	IfNoneMatch string `header:"If-None-Match" maxLength:"64" doc:"* to create, and change nothing that is there."`

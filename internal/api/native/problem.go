@@ -12,7 +12,7 @@ import (
 )
 
 // Problem is an error's body: RFC 9457, with what is wrong field by field.
-type Problem struct {
+type Problem struct { //nolint:errname // the word of RFC 9457
 	Type   string         `json:"type,omitempty" format:"uri-reference" doc:"The kind of problem; about:blank where the status says it all."`
 	Title  string         `json:"title" doc:"The status in words."`
 	Status int            `json:"status" doc:"The HTTP status."`

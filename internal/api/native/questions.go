@@ -42,7 +42,8 @@ func (a *API) registerQuestions() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			Group string `query:"group" maxLength:"300" doc:"A pattern of group names; all where it is absent."`
-		}) (*groupsOutput, error) {
+		},
+		) (*groupsOutput, error) {
 			dep, done, err := a.asked(ctx, in.FlowInput)
 			if err != nil {
 				return nil, err
@@ -63,7 +64,8 @@ func (a *API) registerQuestions() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			Topic string `query:"topic" maxLength:"300" doc:"A pattern of source topics; all where it is absent."`
-		}) (*lossesOutput, error) {
+		},
+		) (*lossesOutput, error) {
 			dep, done, err := a.asked(ctx, in.FlowInput)
 			if err != nil {
 				return nil, err
@@ -81,6 +83,11 @@ func (a *API) registerQuestions() {
 			out.Body.Items = got
 			return out, nil
 		})
+	a.registerTranslate()
+	a.registerPreviews()
+}
+
+func (a *API) registerTranslate() {
 	type translateOutput struct{ Body List[daemon.Translated] }
 	huma.Register(a.huma, question("translate", "/translate", "Where an offset, or all that a group has committed, lies on the other cluster"),
 		func(ctx context.Context, in *struct {
@@ -90,7 +97,8 @@ func (a *API) registerQuestions() {
 			Partition int32  `query:"partition" minimum:"0"`
 			Offset    int64  `query:"offset" minimum:"0"`
 			Reverse   bool   `query:"reverse" doc:"From the target to the source."`
-		}) (*translateOutput, error) {
+		},
+		) (*translateOutput, error) {
 			if (in.Group == "") == (in.Topic == "") {
 				return nil, newProblem(http.StatusUnprocessableEntity, "give a topic with partition and offset, or a group",
 					&huma.ErrorDetail{Location: "query.topic", Message: "one of topic and group is needed"})
@@ -110,6 +118,9 @@ func (a *API) registerQuestions() {
 			out.Body.Items = got
 			return out, nil
 		})
+}
+
+func (a *API) registerPreviews() {
 	type previewOutput struct{ Body daemon.FlowPreview }
 	huma.Register(a.huma, question("preview-flow", "/preview", "What a flow would create and change on its clusters now, and where each partition would go on"),
 		func(ctx context.Context, in *FlowInput) (*previewOutput, error) {

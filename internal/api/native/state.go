@@ -157,7 +157,8 @@ func (a *API) registerState() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			PageInput
-		}) (*topicsOutput, error) {
+		},
+		) (*topicsOutput, error) {
 			if _, err := a.o.Control.Flow(ctx, in.Source, in.Target); err != nil {
 				return nil, a.problemOf(err)
 			}
@@ -180,7 +181,8 @@ func (a *API) registerState() {
 			PageInput
 			State string `query:"state" enum:"waiting,running,parked" doc:"Only partitions in this state."`
 			Topic string `query:"topic" maxLength:"249" doc:"Only partitions of this source topic."`
-		}) (*partitionsOutput, error) {
+		},
+		) (*partitionsOutput, error) {
 			s, err := a.status(ctx, in.FlowInput)
 			if err != nil {
 				return nil, err
@@ -216,7 +218,8 @@ func (a *API) registerDecisions() {
 			Topic     string `path:"topic" minLength:"1" maxLength:"249" doc:"The source topic."`
 			Partition int32  `path:"partition" minimum:"0"`
 			Body      AnswerBody
-		}) (*struct{}, error) {
+		},
+		) (*struct{}, error) {
 			if err := a.mayDecide(ctx, in.FlowInput); err != nil {
 				return nil, err
 			}
@@ -249,7 +252,8 @@ func (a *API) registerDecisions() {
 				FlowInput
 				Topic   string `path:"topic" minLength:"1" maxLength:"249" doc:"The target topic."`
 				Setting string `path:"setting" minLength:"1" maxLength:"249" doc:"The topic's setting, such as retention.ms."`
-			}) (*struct{}, error) {
+			},
+			) (*struct{}, error) {
 				if err := a.mayDecide(ctx, in.FlowInput); err != nil {
 					return nil, err
 				}
