@@ -330,12 +330,15 @@ func (c *Control) TestConnection(ctx context.Context, cl Cluster) (daemon.Cluste
 	return daemon.Ask(ctx, h.deployment.Clusters[mirror.ClusterAlias(cl.Alias)], c.log)
 }
 
-// Client opens a client of a cluster that the actor may see, for work on its topics, ACLs
+// Client opens a client of a cluster of the actor's own, for work on its topics, ACLs
 // and users. The caller closes it.
 func (c *Control) Client(ctx context.Context, alias string) (*cluster.Client, error) {
 	h, ok := c.state.Load().clusters[alias]
-	if !ok || !c.policy.Load().seesCluster(ActorOf(ctx), h) {
+	switch {
+	case !ok || !c.policy.Load().seesCluster(ActorOf(ctx), h):
 		return nil, errorf(NotFound, "there is no cluster %s", alias)
+	case !ActorOf(ctx).Sees(h.Tenant): // it may be an end of the actor's flows, and no more
+		return nil, errorf(Forbidden, "cluster %s belongs to the server", alias)
 	}
 	cl, err := daemon.OpenCluster(h.deployment.Clusters[mirror.ClusterAlias(alias)], c.log)
 	if err != nil {

@@ -182,6 +182,8 @@ func TestTenantsSeeAndLinkWhatTheyMay(t *testing.T) {
 	wantKind(t, err, Forbidden)
 	_, err = c.PutCluster(red, Cluster{Alias: "R", Properties: brokers("r:1"), Labels: map[string]string{"region": "us"}}, Any)
 	wantKind(t, err, Invalid, "labels")
+	_, err = c.Client(red, "S")
+	wantKind(t, err, Forbidden)
 	_, err = c.Cluster(blue, "S")
 	wantKind(t, err, NotFound)
 	_, err = c.Flow(blue, "R", "S")

@@ -396,6 +396,25 @@ func TestAHiddenValueStaysWhatItIs(t *testing.T) {
 	}
 }
 
+// TestAStoredSecretIsNotSentElsewhere asks for a connection test of a shared cluster's alias with other
+// brokers and its hidden login.
+func TestAStoredSecretIsNotSentElsewhere(t *testing.T) {
+	s := serve(t)
+	if err := s.control.Configure(t.Context(), control.Policy{Tenants: map[string]control.Tenant{"red": {Clusters: map[string]string{}}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"alias":"A","properties":{"bootstrap.servers":"127.0.0.1:9","security.protocol":"SASL_PLAINTEXT","sasl.mechanism":"PLAIN","sasl.jaas.config":"[hidden]"}}`
+	if got := s.ask(t, "red", "GET", "/clusters/A", ""); got.status != 200 {
+		t.Fatalf("the shared cluster: %d", got.status)
+	}
+	if got := s.ask(t, "red", "POST", "/connection-tests", body); got.status != 422 {
+		t.Errorf("a tenant: %d %s", got.status, got.body)
+	}
+	if got := s.ask(t, "admin", "POST", "/connection-tests", body); got.status != 200 {
+		t.Errorf("the owner: %d %s", got.status, got.body)
+	}
+}
+
 func TestListsComeInPages(t *testing.T) {
 	s := serve(t)
 	for i := range 25 {
