@@ -59,19 +59,24 @@ func (g *globals) loadSound(path string, strict bool) (*config.Deployment, error
 	if dep.Err() == nil {
 		return dep, nil
 	}
+	return nil, g.tellProblems(path, dep.Problems)
+}
+
+// tellProblems prints why a file is refused, and ends the verb.
+func (g *globals) tellProblems(path string, problems config.Problems) error {
 	if g.Output == "json" {
-		if err := g.writeJSON(map[string]any{"file": path, "ok": false, "problems": dep.Problems}); err != nil {
-			return nil, err
+		if err := g.writeJSON(map[string]any{"file": path, "ok": false, "problems": problems}); err != nil {
+			return err
 		}
-		return nil, exitSaid(exitFile)
+		return exitSaid(exitFile)
 	}
 	var b strings.Builder
-	writeProblems(&b, dep.Problems)
-	fmt.Fprintf(&b, "%s: %s; nothing was contacted\n", path, countProblems(dep.Problems))
+	writeProblems(&b, problems)
+	fmt.Fprintf(&b, "%s: %s; nothing was contacted\n", path, countProblems(problems))
 	if _, err := fmt.Fprint(g.Err, b.String()); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, exitSaid(exitFile)
+	return exitSaid(exitFile)
 }
 
 // writeProblems lists problems one a line, as compilers do: file:line: severity: key: text.

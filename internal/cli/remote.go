@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +35,7 @@ func (r *remoteFlags) register(g *globals, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.Server, "server", "", "address of a heliograph server (default: HELIOGRAPH_SERVER, or the context's)")
 	f.StringVar(&r.Context, "context", "", "a server by its name, see heliograph context")
-	f.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: HELIOGRAPH_TOKEN_FILE, HELIOGRAPH_TOKEN, or the context's)")
+	f.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: the context's, HELIOGRAPH_TOKEN_FILE, or the token in HELIOGRAPH_TOKEN)")
 	f.StringVar(&r.CAFile, "ca-file", "", "file with the certificates to trust, as PEM (default: the system's)")
 	complete(cmd, "context", func(string) []string {
 		c, err := g.contexts()
@@ -88,12 +91,8 @@ func (g *globals) server(r *remoteFlags) (client.Server, error) {
 			return s, err
 		}
 	}
-	for _, file := range []string{r.TokenFile, g.Getenv("HELIOGRAPH_TOKEN_FILE")} {
-		if file != "" {
-			s.TokenFile = file
-			break
-		}
-	}
+	// A context's token is for its server; one of the environment may be for another.
+	s.TokenFile = cmp.Or(r.TokenFile, s.TokenFile, g.Getenv("HELIOGRAPH_TOKEN_FILE"))
 	if r.CAFile != "" {
 		s.CAFile = r.CAFile
 	}
@@ -109,6 +108,9 @@ func (g *globals) dial(r *remoteFlags) (*client.Client, error) {
 	c, err := client.New(s, "heliograph/"+g.build().Version)
 	if err != nil {
 		return nil, exit(exitUsage, err) // an address or a file that was named wrongly
+	}
+	if c.Exposed() {
+		fmt.Fprintf(g.Err, "note: the token goes to %s unencrypted; use https outside of this machine\n", s.URL)
 	}
 	return c, nil
 }
@@ -174,7 +176,13 @@ func (g *globals) completeFlows(r *remoteFlags, position int) func(*cobra.Comman
 	}
 }
 
+// completeWithin bounds what a server may take to complete a word.
+const completeWithin = 3 * time.Second
+
 func (g *globals) flowNames(cmd *cobra.Command, r *remoteFlags) []string {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	cmd.SetContext(ctx)
 	c, err := g.dial(r)
 	if err != nil {
 		return nil
@@ -195,6 +203,9 @@ func (g *globals) topicNames(cmd *cobra.Command, r *remoteFlags, flow string) []
 	if err != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	cmd.SetContext(ctx)
 	c, err := g.dial(r)
 	if err != nil {
 		return nil

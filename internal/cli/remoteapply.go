@@ -99,16 +99,18 @@ func (g *globals) changesVerb(verb, short, long, path string, differs int) *cobr
 
 // changesOf reads a file as the changes that make its clusters and flows.
 func (g *globals) changesOf(path string) ([]map[string]any, error) {
-	if _, err := g.loadSound(path, false); err != nil { // tells every problem as check does
-		return nil, err
-	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, exit(exitFile, err)
 	}
 	parts := config.Split(config.Source{Name: path, Bytes: data, ReadFile: os.ReadFile, ReadDir: listDir, LookupEnv: os.LookupEnv})
-	if err := parts.Problems.Err(); err != nil {
-		return nil, exit(exitFile, err)
+	if parts.Problems.HasErrors() {
+		return nil, g.tellProblems(path, parts.Problems)
+	}
+	for _, p := range parts.Problems {
+		if p.Severity == config.Warning {
+			fmt.Fprintln(g.Err, p)
+		}
 	}
 	for _, key := range parts.Left {
 		fmt.Fprintf(g.Err, "note: %s: not sent: it is a setting of the server's own process\n", key)

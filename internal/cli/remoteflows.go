@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -351,7 +352,7 @@ func (g *globals) watchStatus(cmd *cobra.Command, c *client.Client, flow string)
 		query.Set("target", target)
 	}
 	view := watchView{g: g, terminal: telemetry.IsTerminal(g.Out) && g.Getenv("TERM") != "dumb", last: map[string]string{}}
-	err := c.Stream(ctx, client.Request{Path: "/api/v1/status/stream", Query: query}, func(e client.Event) error {
+	return g.follow(ctx, c, client.Request{Path: "/api/v1/status/stream", Query: query}, func(e client.Event) error {
 		if g.Output == "json" {
 			_, err := fmt.Fprintf(g.Out, "%s\n", e.Data)
 			return err
@@ -362,18 +363,62 @@ func (g *globals) watchStatus(cmd *cobra.Command, c *client.Client, flow string)
 		}
 		return view.show(list.Items)
 	})
-	return endOfStream(ctx, err)
 }
 
-// endOfStream tells a stream that was interrupted from one that broke off.
-func endOfStream(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		err = nil // whatever broke off, it was asked to
+// followAgain is how long a stream that broke off is left alone.
+const followAgain = 2 * time.Second
+
+// follow reads a stream until it is interrupted. One that breaks off, as when the
+// server starts anew, is asked again and goes on behind the last event that has a number.
+func (g *globals) follow(ctx context.Context, c *client.Client, r client.Request, f func(client.Event) error) error {
+	begun, told := false, false
+	for ctx.Err() == nil {
+		err := c.Stream(ctx, r, func(e client.Event) error {
+			if told {
+				fmt.Fprintln(g.Err, "note: the server is back")
+			}
+			begun, told = true, false
+			if e.ID != "" {
+				r.Query.Set("after", e.ID)
+			}
+			return f(e)
+		})
+		if ctx.Err() != nil {
+			break // whatever broke off, it was asked to
+		}
+		_, gone := errors.AsType[*client.UnreachableError](err)
+		switch {
+		case !begun, !gone && !errors.Is(err, io.EOF):
+			return err
+		case !told:
+			told = true
+			fmt.Fprintln(g.Err, "note: the server ended the stream; it is asked again until it is back")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(followAgain):
+			forgetOldNumbers(ctx, c, r.Query)
+		}
 	}
-	if errors.Is(err, io.EOF) {
-		return exit(exitServer, errors.New("the server ended the stream"))
+	return nil
+}
+
+// forgetOldNumbers begins anew where a server that started again counts its events
+// from the beginning: the number of the last one would hide the new ones.
+func forgetOldNumbers(ctx context.Context, c *client.Client, query url.Values) {
+	after, err := strconv.ParseUint(query.Get("after"), 10, 64)
+	if err != nil {
+		return // none was seen
 	}
-	return err
+	var answer page[struct {
+		Seq uint64 `json:"seq"`
+	}]
+	if _, err := c.Do(ctx, client.Request{Path: "/api/v1/events"}, &answer); err != nil {
+		return // it is not back yet
+	}
+	if n := len(answer.Items); n == 0 || answer.Items[n-1].Seq < after {
+		query.Del("after")
+	}
 }
 
 // watchView shows statuses as they change.

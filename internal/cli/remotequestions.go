@@ -291,13 +291,12 @@ changed their state. They are the server's last ones; its own log has more.
 		if follow {
 			ctx, _, stop := untilSignal(cmd.Context())
 			defer stop()
-			err := c.Stream(ctx, client.Request{Path: "/api/v1/events/stream", Query: query}, func(e client.Event) error {
+			return g.follow(ctx, c, client.Request{Path: "/api/v1/events/stream", Query: query}, func(e client.Event) error {
 				if e.Name == "ping" {
 					return nil
 				}
 				return g.tellEvent(e.Data)
 			})
-			return endOfStream(ctx, err)
 		}
 		var answer page[json.RawMessage]
 		if _, err := c.Do(cmd.Context(), client.Request{Path: "/api/v1/events", Query: query}, &answer); err != nil {

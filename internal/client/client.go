@@ -64,6 +64,13 @@ func New(s Server, agent string) (*Client, error) {
 	}}, nil
 }
 
+// Exposed says whether a token travels where others may read it.
+func (c *Client) Exposed() bool {
+	host := c.base.Hostname()
+	ip := net.ParseIP(host)
+	return c.token != "" && c.base.Scheme == "http" && host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
 // Request is one call.
 type Request struct {
 	Method string // empty: GET

@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -111,6 +113,36 @@ func TestBadServers(t *testing.T) {
 	} {
 		if _, err := New(s, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of the client that does not trust it
+	srv.StartTLS()
+	defer srv.Close()
+	if _, err := dial(t, Server{URL: srv.URL}).Do(t.Context(), Request{Path: "/x"}, nil); err == nil {
+		t.Error("a certificate of nobody is trusted")
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dial(t, Server{URL: srv.URL, CAFile: file}).Do(t.Context(), Request{Path: "/x"}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExposed(t *testing.T) {
+	for address, exposed := range map[string]bool{
+		"http://h.example:8083": true, "http://10.0.0.1": true, "https://h.example": false, "http://localhost:1": false, "http://127.0.0.1:1": false, "http://[::1]:1": false,
+	} {
+		if got := dial(t, Server{URL: address}.WithToken("t")).Exposed(); got != exposed {
+			t.Errorf("%s: %v", address, got)
+		}
+		if dial(t, Server{URL: address}).Exposed() {
+			t.Errorf("%s: no token is exposed", address)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (c *Client) problem(res *http.Response, r Request) error {
 	}
 	p.Status = res.StatusCode
 	if p.Unauthorized() {
-		p.Detail = "the server does not know this token: name its file with --token-file, HELIOGRAPH_TOKEN_FILE or in the context, or set HELIOGRAPH_TOKEN"
+		p.Detail = "the server does not know this token: name its file with --token-file, in the context or by HELIOGRAPH_TOKEN_FILE, or set HELIOGRAPH_TOKEN"
 	}
 	return p
 }
