@@ -54,7 +54,7 @@ func (g *LaneGroup) askLease(ctx context.Context) {
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Group, req.MemberID, req.Generation = g.opts.Group, member, generation
 	if g.opts.InstanceID != "" {
-		req.InstanceID = kmsg.StringPtr(g.opts.InstanceID)
+		req.InstanceID = new(g.opts.InstanceID)
 	}
 	sent := time.Now()
 	resp, err := req.RequestWith(ctx, g.kgo)

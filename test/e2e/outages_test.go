@@ -3,12 +3,16 @@
 package e2e
 
 import (
+	"context"
 	bits "encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -209,6 +213,54 @@ func awaitInSync(t *testing.T, c *kafkatest.Cluster, topic string, replicas int)
 	})
 }
 
+// bystander is another client of the target that writes small records and minds
+// how long each takes. What it sees is told, not judged: machines differ.
+type bystander struct {
+	tb   testing.TB
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func startBystander(tb testing.TB, c *kafkatest.Cluster) *bystander {
+	tb.Helper()
+	topic := kafkatest.Name(tb, "bystander")
+	c.CreateTopic(tb, topic, 1, nil)
+	cl := c.Client(tb, kgo.ProducerLinger(0))
+	b := &bystander{tb: tb}
+	ctx, stop := context.WithCancel(tb.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			if err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: make([]byte, 100)}).FirstErr(); err == nil {
+				b.mu.Lock()
+				b.took = append(b.took, time.Since(began))
+				b.mu.Unlock()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	tb.Cleanup(func() { stop(); wg.Wait() })
+	return b
+}
+
+// p99 waits for at least so many records, tells their p99, and begins anew.
+func (b *bystander) p99(least int) time.Duration {
+	b.tb.Helper()
+	var took []time.Duration
+	await(b.tb, "the bystander has written", func() string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.took) == 0 || len(b.took) < least {
+			return fmt.Sprintf("%d records", len(b.took))
+		}
+		took, b.took = b.took, nil
+		return ""
+	})
+	slices.Sort(took)
+	return took[len(took)*99/100].Round(100 * time.Microsecond)
+}
+
 // TestMemoryWhileTheTargetIsDown lets the source run far ahead of a target that
 // is away: what is held in memory stays within its bound, and nothing is missing
 // afterwards.
@@ -250,8 +302,11 @@ func TestMemoryWhileTheTargetIsDown(t *testing.T) {
 	if most > budget {
 		t.Errorf("%.0f bytes were held, the bound is %d", most, budget)
 	}
+	others := startBystander(t, b)
+	calm := others.p99(50)
 	b.Broker(1).Proxy().Heal()
 	b.AwaitRecords(within(t, 2*patience), t, tr.remote(topic), records+100)
+	t.Logf("produce p99 of another client on the target: %v, while the flow catches up %v", calm, others.p99(0))
 	same(t, kafkatest.Side{Cluster: a, Topic: topic}, kafkatest.Side{Cluster: b, Topic: tr.remote(topic)})
 	if peak := p.PeakMemory(); peak > generous {
 		t.Errorf("the process took %d MiB at its peak", peak>>20)
