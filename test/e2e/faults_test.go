@@ -121,9 +121,11 @@ func TestLeadersMove(t *testing.T) {
 	a, _ := kafkatest.Pair(t)
 	b := kafkatest.Start(t, kafkatest.ClusterOptions{
 		Name: "three", Version: kafkatest.ReleaseTarget, Brokers: 3,
-		Properties: map[string]string{"default.replication.factor": "3", "min.insync.replicas": "2", "broker.session.timeout.ms": "6000",
+		Properties: map[string]string{
+			"default.replication.factor": "3", "min.insync.replicas": "2", "broker.session.timeout.ms": "6000",
 			// How long a coordinator waits for a frozen broker to take its markers.
-			"request.timeout.ms": "10000"},
+			"request.timeout.ms": "10000",
+		},
 	})
 	tr := newTrial(t, a, b)
 	topic := tr.topic("orders")
