@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // The exit codes of heliograph's verbs. They are part of the interface.
@@ -11,7 +12,7 @@ const (
 	exitFile     = 1 // the file is bad, or nothing in it can be run
 	exitUsage    = 2 // the command line is bad
 	exitClusters = 3 // something on the clusters stands in the way (check --connect, plan)
-	exitFailed   = 4 // a flow ended with an error, or the stop took longer than its bound
+	exitFailed   = 4 // a flow ended with an error, the stop took longer than its bound, or the output cannot be written
 )
 
 // The exit codes under MirrorMaker's name.
@@ -31,7 +32,8 @@ const exitHelp = `Exit codes:
   1  the file is bad (every problem is listed), or nothing in it can be run
   2  the command line is bad
   3  something on the clusters stands in the way (check --connect, plan)
-  4  a flow ended with an error, or stopping took longer than its bound
+  4  a flow ended with an error, stopping took longer than its bound, or the
+     output could not be written
 `
 
 // exitError is an error with the code the process ends with. Its cause may be
@@ -70,5 +72,8 @@ func codeOf(err error) (code int, say error) {
 		return e.code, err
 	}
 	// cobra's own errors are about flags and arguments.
+	if _, ok := errors.AsType[*fs.PathError](err); ok { // the output cannot be written
+		return exitFailed, err
+	}
 	return exitUsage, err
 }
