@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"heliograph/internal/kafka"
@@ -119,7 +120,7 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 				p.commit.Kick()
 			}
 		},
-		CommitEvery: s.Checkpoints.SyncGroupsEvery, Deletions: s.Checkpoints.SyncDeletions,
+		Random: rand.Float64, CommitEvery: s.Checkpoints.SyncGroupsEvery, Deletions: s.Checkpoints.SyncDeletions,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Now: time.Now, Log: f.deps.Log,
 	})
 	c := s.Checkpoints

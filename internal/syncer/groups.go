@@ -33,6 +33,9 @@ const (
 	// refreshOffsets is when an unchanged offset is committed again, well before
 	// the 7 days after which a broker forgets it.
 	refreshOffsets = 24 * time.Hour
+	// refreshSpread is the time after a start over which what an earlier life wrote
+	// is committed again.
+	refreshSpread = 6 * time.Hour
 	// loadAttempts and loadPause bound how long Load waits for a cluster.
 	loadAttempts = 30
 	loadPause    = time.Second
@@ -59,7 +62,9 @@ type GroupOptions struct {
 	Deletions                  bool
 	SourceBudget, TargetBudget *Budget
 	Now                        func() time.Time
-	Log                        *slog.Logger
+	// Random returns a number in [0,1) that spreads work over time; nil does not.
+	Random func() float64
+	Log    *slog.Logger
 }
 
 // GroupSync follows the source's consumer groups: it finds them, writes
@@ -195,12 +200,22 @@ func (g *GroupSync) Load(ctx context.Context) (complete bool) {
 	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
 	for group, of := range loaded {
 		g.mu.written[group] = map[kafka.TopicPartition]plan.GroupWrite{}
+		at := g.writtenBefore()
 		for tp, c := range of {
-			g.mu.written[group][tp] = plan.GroupWrite{Offset: c.Downstream}
+			g.mu.written[group][tp] = plan.GroupWrite{Offset: c.Downstream, At: at}
 		}
 	}
 	clear(g.mu.settled)
 	return err == nil
+}
+
+// writtenBefore is when a group is taken to have been written by an earlier life,
+// so that those which stand still are committed again soon and not all at once.
+func (g *GroupSync) writtenBefore() time.Time {
+	if g.o.Random == nil {
+		return time.Time{}
+	}
+	return g.o.Now().Add(time.Duration(g.o.Random()*float64(refreshSpread)) - refreshOffsets)
 }
 
 // follows applies everything that can be said by a group's name.
