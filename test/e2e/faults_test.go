@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -237,39 +238,53 @@ func deleteTopic(t *testing.T, c *kafkatest.Cluster, topic string) {
 	})
 }
 
-// Bookkeeping topics deleted while the process runs are made again, and copying goes on.
+// Bookkeeping topics deleted while the process runs are made again, and copying
+// goes on. What was in them is written again, also of topics that are quiet.
 func TestInternalTopicsDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := kafkatest.Pair(t)
 	tr := newTrial(t, a, b)
-	topic := tr.topic("orders")
+	topic, quiet := tr.topic("orders"), tr.topic("quiet")
 	a.CreateTopic(t, topic, 2, nil)
+	a.CreateTopic(t, quiet, 1, nil)
+	a.Produce(t, kafkatest.Messages(quiet, 1, 50))
 	l := startLoad(t, a, topic, 2, perSecond/10, 0)
 	p := tr.start()
 	tr.arrived(l, 1)
-	for _, internal := range []string{tr.positions(), tr.alias + ".checkpoints.internal"} {
+	awaitCount(within(t, patience), t, b, tr.remote(quiet), 50)
+	runs := "mm2-offset-runs." + tr.alias + ".internal"
+	for _, internal := range []string{tr.positions(), runs, tr.alias + ".checkpoints.internal"} {
 		deleteTopic(t, b, internal)
 	}
 	deleteTopic(t, a, "mm2-offset-syncs."+tr.to+".internal")
 	tr.moves(l)
 	b.AwaitTopic(t, tr.positions(), 25)
+	b.AwaitTopic(t, runs, 25)
 	tr.moves(l)
-	// The positions come back too: a kill later copies nothing twice.
-	await(t, "positions are written again", func() string {
-		lanes := 0
-		for _, records := range b.ReadTopic(t, tr.positions()) {
-			lanes += min(len(records), 1)
-		}
-		if lanes < 2 { // the two partitions belong to two lanes
-			return "not all"
-		}
-		return ""
-	})
+	// Positions and map come back too: a kill later copies nothing twice.
+	for _, book := range []string{tr.positions(), runs} {
+		await(t, book+" is written again", func() string {
+			keys := map[string]bool{}
+			for _, records := range b.ReadTopic(t, book) {
+				for _, r := range records {
+					keys[string(r.Key)] = true
+				}
+			}
+			if len(keys) < 3 { // three partitions
+				return fmt.Sprintf("%d keys", len(keys))
+			}
+			return ""
+		})
+	}
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	p = tr.start()
 	tr.equal(l)
+	awaitCount(within(t, patience), t, b, tr.remote(quiet), 50)
+	if strings.Contains(p.Log(), "partition parked") {
+		t.Error("a position is missing")
+	}
 	p.stop()
 }
 
