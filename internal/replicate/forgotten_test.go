@@ -268,3 +268,43 @@ func TestNothingUnprotectedIsSentWithoutALease(t *testing.T) {
 		})
 	}
 }
+
+// A copy that is to start over is written nothing more, and says so in the
+// ledger; coord places it anew once the new topic is known.
+func TestTargetMadeAgainWaitsToStartOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		r.policy.RestartTarget = true
+		r.target.parts[spec(0).Target].id = kafka.TopicID{1}
+		s := r.spec(0)
+		s.TargetID = kafka.TopicID{1}
+		l := r.open(0, kafka.ProducerID{ID: 7}, nil)
+		r.source.appendRaw(s.Source, batchOf(t, recordbatch.CodecNone, 0, 3))
+		l.Start([]TrackSpec{s})
+		waitUntil(t, "copied", func() bool { return r.task.Snapshot()[0].Position == 3 })
+		r.target.mu.Lock()
+		r.target.parts[s.Target] = &modelPartition{id: kafka.TopicID{2}, leader: 1, producers: map[int64]*modelProducer{}}
+		r.target.mu.Unlock()
+		r.source.appendRaw(s.Source, batchOf(t, recordbatch.CodecNone, 3, 3))
+		waitUntil(t, "in the ledger", func() bool { return r.ledger.len() == 1 })
+		time.Sleep(time.Minute)
+		if got := r.task.Snapshot()[0]; got.State != TrackWaiting {
+			t.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+		if e := r.ledger.entries[0]; e.Kind != losses.TargetTruncated || e.Action != losses.Continued {
+			t.Errorf("entry %v", e)
+		}
+		if got := r.target.values(t, s.Target); len(got) != 0 {
+			t.Errorf("the new topic holds %q", got)
+		}
+		l.Stop([]kafka.TopicPartition{s.Source}) // as coord does
+		again := r.spec(0)
+		again.TargetID = kafka.TopicID{2}
+		l.Start([]TrackSpec{again})
+		waitUntil(t, "all is copied again", func() bool { return len(r.target.values(t, s.Target)) == 6 })
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.task.Close()
+	})
+}

@@ -70,7 +70,8 @@ func (tr *Track) replacedLocked(restart bool, kind losses.Kind, from, to mirror.
 		return
 	}
 	tr.parked = true // nothing more is sent
-	tr.loseLocked(kind, from, to, int64(max(0, to-from)), reason+": starting over", func() {})
+	reason += ": starting over"
+	tr.loseLocked(kind, from, to, int64(max(0, to-from)), reason, func() { tr.waitLocked(reason) })
 }
 
 // visitLosses writes what tracks wait for, in order, and lets them go on.
