@@ -251,7 +251,7 @@ func (d *Daemon) wait(ctx context.Context, allEnded func()) error {
 	stopping := ctx.Done()
 	watch, stopWatch := d.watchTicks()
 	defer stopWatch()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTimer(lookEvery)
 	defer look.Stop()
 	narrator := newNarrator(d.log)
 	var bound <-chan time.Time
@@ -275,7 +275,9 @@ func (d *Daemon) wait(ctx context.Context, allEnded func()) error {
 			defer timer.Stop()
 			bound = timer.C
 		case <-look.C:
+			began := time.Now()
 			narrator.look(d.Status())
+			look.Reset(max(lookEvery, lookPart*time.Since(began)))
 		case now := <-watch:
 			d.opts.Watch(now, d.Status())
 		case <-bound:

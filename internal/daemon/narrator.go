@@ -13,6 +13,9 @@ import (
 const (
 	// lookEvery is how often the narrator looks at the flows.
 	lookEvery = time.Second
+	// lookPart bounds what looking costs: with thousands of partitions it takes so
+	// long that it must be rarer, and the pause is so many times the look.
+	lookPart = 200
 	// patientLooks is how many looks partitions must wait until it is news: a
 	// leader that moves makes them wait for less.
 	patientLooks = 3

@@ -162,7 +162,9 @@ func (f *Flow) Status() Status {
 	}
 	s.Lanes, s.Fence = len(p.keeper.Owned()), string(p.keeper.Fence())
 	s.Topics = len(p.topics.Report().Topics)
-	for _, t := range p.task.Snapshot() {
+	tracks := p.task.Snapshot()
+	s.Partitions = make([]PartitionStatus, 0, len(tracks))
+	for _, t := range tracks {
 		s.Partitions = append(s.Partitions, partitionStatus(t))
 	}
 	slices.SortFunc(s.Partitions, func(a, b PartitionStatus) int { return a.Source.Compare(b.Source) })
