@@ -383,14 +383,13 @@ func (g *globals) follow(ctx context.Context, c *client.Client, r client.Request
 			}
 			return f(e)
 		})
-		if ctx.Err() != nil {
-			break // whatever broke off, it was asked to
-		}
-		_, gone := errors.AsType[*client.UnreachableError](err)
-		switch {
-		case !begun, !gone && !errors.Is(err, io.EOF):
+		if !begun || !brokeOff(err) {
+			if interrupted(ctx) {
+				return nil
+			}
 			return err
-		case !told:
+		}
+		if !told {
 			told = true
 			fmt.Fprintln(g.Err, "note: the server ended the stream; it is asked again until it is back")
 		}
@@ -402,6 +401,15 @@ func (g *globals) follow(ctx context.Context, c *client.Client, r client.Request
 	}
 	return nil
 }
+
+// brokeOff says whether a stream ended by itself or with the connection.
+func brokeOff(err error) bool {
+	_, gone := errors.AsType[*client.UnreachableError](err)
+	return gone || errors.Is(err, io.EOF)
+}
+
+// interrupted says whether a person ended the verb.
+func interrupted(ctx context.Context) bool { return ctx.Err() != nil }
 
 // forgetOldNumbers begins anew where a server that started again counts its events
 // from the beginning: the number of the last one would hide the new ones.
