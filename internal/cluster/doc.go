@@ -18,7 +18,7 @@
 //	     the reader goroutine calls done in the order of the requests
 //	Buffer.Release → block back to the pool, bytes back to the budget
 //
-// Words: a link is one authenticated TCP or TLS connection; a session is the
+// Words: a socket is a TCP connection that costs the scheduler little; a link is one authenticated TCP or TLS connection; a session is the
 // broker's memory of what a FetchConn wants (KIP-227), so that an idle fetch
 // names no partition; the gate holds back logins after a refused one; the
 // topology is the cache of leaders, topic ids and addresses.

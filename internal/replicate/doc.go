@@ -8,8 +8,9 @@
 //	intake   judges each batch by its header: forward, rewrite, decode, drop
 //	track    queues entries; its outlet binds sequences and keeps the order
 //	merger   joins small entries that wait in one outlet; it never waits for more
-//	sink     one goroutine per target connection gathers at most one batch per
-//	         outlet into a request and writes it without joining the bytes
+//	sink     gathers at most one batch per outlet into a request of its target
+//	         connection and writes it without joining the bytes; whoever brings
+//	         an answer sends the next one, a goroutine only the first
 //	settle   the answer moves the position, adds a run to the offset map,
 //	         releases the buffer, feeds the pacer
 //	books    every few seconds and at a clean stop the lane writes what changed:
@@ -30,7 +31,7 @@
 // batch in an outlet together with the source range it stands for; a lane is a
 // partition of the flow's position topic and owns the producer identity of its
 // tracks; a book is one of a lane's own partitions, its positions or its part of
-// the offset map; a window is how much of a track is asked for at once; a brake
+// the offset map; a window is how much of a track, or of an answer, is asked for at once; a brake
 // is a cap on bytes per second.
 //
 // It may know kafka, recordbatch, mirror, offsets, losses and telemetry. It never
