@@ -72,8 +72,12 @@ func cells(quick, full bool) []cell {
 	return all
 }
 
-// matrixBytes is the payload of a cell of the matrix.
-const matrixBytes = 256 << 20
+const (
+	// matrixBytes is the payload of a cell of the matrix.
+	matrixBytes = 256 << 20
+	// largestBatch is what brokers take by default, less what the batch itself needs.
+	largestBatch = 1_000_000
+)
 
 // matrix is every codec with every size of record and batch, and the usual load
 // over few and many partitions.
@@ -88,7 +92,7 @@ func matrix() (all []cell) {
 				c := cell{
 					name:  fmt.Sprintf("%s-%d-%d", codec.name, size, batch),
 					title: fmt.Sprintf("matrix: %s, %d B records, batches of %d KiB", codec.name, size, batch>>10),
-					codec: codec.codec, loop: codec.name, size: size, batch: max(1, batch/size), records: matrixBytes / size,
+					codec: codec.codec, loop: codec.name, size: size, batch: max(1, min(batch/size, largestBatch/(size+recordFrame))), records: matrixBytes / size,
 				}
 				if batch == 0 {
 					c.title = fmt.Sprintf("matrix: %s, %d B records, one a batch", codec.name, size)
