@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"heliograph/internal/config"
 	"heliograph/internal/control"
@@ -174,6 +175,30 @@ func TestASlowClientHoldsNobodyUp(t *testing.T) {
 	}
 	if err := stop(); err != nil { // with both under way
 		t.Error(err)
+	}
+}
+
+func TestTheStoreMayLieOnACluster(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	config := fmt.Sprintf("store: {cluster: {bootstrap.servers: %q}, topic: mm2-x.internal, replication_factor: 1}\n", c.ListenAddrs()[0])
+	one, stop := start(t, config)
+	two, stopTwo := start(t, config)
+	ctx := control.WithActor(t.Context(), control.Server())
+	if _, err := one.control.PutCluster(ctx, control.Cluster{Alias: "A", Properties: map[string]string{"bootstrap.servers": "a.invalid:1"}}, control.Absent); err != nil {
+		t.Fatal(err)
+	}
+	// The other one knows it at the latest when it writes.
+	if _, err := two.control.PutCluster(ctx, control.Cluster{Alias: "A", Properties: map[string]string{"bootstrap.servers": "b.invalid:1"}}, control.Absent); control.KindOf(err) != control.Conflict {
+		t.Errorf("got %v", err)
+	}
+	for _, end := range []func() error{stop, stopTwo} {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
