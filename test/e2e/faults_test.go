@@ -258,8 +258,8 @@ func TestInternalTopicsDeleted(t *testing.T) {
 	}
 	deleteTopic(t, a, "mm2-offset-syncs."+tr.to+".internal")
 	tr.moves(l)
-	b.AwaitTopic(t, tr.positions(), 25)
-	b.AwaitTopic(t, runs, 25)
+	awaitTopic(t, b, tr.positions(), 25)
+	awaitTopic(t, b, runs, 25)
 	tr.moves(l)
 	// Positions and map come back too: a kill later copies nothing twice.
 	for _, book := range []string{tr.positions(), runs} {
