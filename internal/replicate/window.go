@@ -14,7 +14,7 @@ const (
 	// an answer at its byte limit, mostly inside a batch, which is fetched again.
 	cutPart = 100
 	// cutGrowth bounds how far a window grows for that reason, in its first sizes.
-	cutGrowth = 4
+	cutGrowth = 2
 )
 
 // window is how many bytes of a partition, or of a whole answer, are asked for at

@@ -47,7 +47,7 @@ func TestWindowGrowsWhereLargeBatchesAreCut(t *testing.T) {
 	if w.bytes != mib {
 		t.Fatalf("window %d for a small loss", w.bytes)
 	}
-	for _, want := range []int32{2 * mib, 4 * mib, 4 * mib} {
+	for _, want := range []int32{2 * mib, 2 * mib} {
 		w.cut(mib/2, mib)
 		w.fetched(mib, 0)
 		if w.bytes != want {
