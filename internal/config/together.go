@@ -32,17 +32,8 @@ func Together(flows []*Flow, touched []mirror.FlowID, clusters map[mirror.Cluste
 		if len(ring) == 0 {
 			continue
 		}
-		d := &Deployment{Clusters: clusters}
-		for _, f := range ring {
-			d.Flows = append(d.Flows, *f)
-			for _, alias := range []mirror.ClusterAlias{f.ID.Source, f.ID.Target} {
-				if !slices.Contains(d.Aliases, alias) {
-					d.Aliases = append(d.Aliases, alias)
-				}
-			}
-		}
 		b := builder{report: &report{}}
-		b.loops(d)
+		b.loops(deploymentOf(ring, clusters))
 		for _, p := range b.problems {
 			r.add(p.Severity, Origin{File: id.String(), Key: "topics"}, p.Message, p.Hint)
 		}
@@ -51,6 +42,19 @@ func Together(flows []*Flow, touched []mirror.FlowID, clusters map[mirror.Cluste
 		}
 	}
 	return r.problems
+}
+
+func deploymentOf(flows []*Flow, clusters map[mirror.ClusterAlias]Cluster) *Deployment {
+	d := &Deployment{Clusters: clusters}
+	for _, f := range flows {
+		d.Flows = append(d.Flows, *f)
+		for _, alias := range []mirror.ClusterAlias{f.ID.Source, f.ID.Target} {
+			if !slices.Contains(d.Aliases, alias) {
+				d.Aliases = append(d.Aliases, alias)
+			}
+		}
+	}
+	return d
 }
 
 // graph tells the neighbours of each cluster.

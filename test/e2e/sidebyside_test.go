@@ -81,7 +81,7 @@ func TestGroupsSideBySide(t *testing.T) {
 		}
 		return out
 	}
-	tell := func(who string, took time.Duration) int {
+	tell := func(who string, took time.Duration) {
 		exact, none, sum, worst := 0, 0, 0, 0
 		for _, n := range behind() {
 			switch {
@@ -96,7 +96,6 @@ func TestGroupsSideBySide(t *testing.T) {
 		}
 		t.Logf("%s after %s: %d of %d groups exact, %d without an offset, the others %d records behind on average, %d at most",
 			who, took.Round(time.Second), exact, groups, none, sum/max(1, groups-exact-none), worst)
-		return exact
 	}
 	time.Sleep(45 * time.Second)
 	tell("Java MirrorMaker "+kafkatest.ReleaseTarget, 45*time.Second)
