@@ -203,18 +203,19 @@ func TestTheStoreMayLieOnACluster(t *testing.T) {
 }
 
 func TestConfigurationsThatCannotBeMeantAreRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"listne: 1\n":                           "server.yaml:1:1",
-		"listen: [1]\n":                         "server.yaml:1",
-		"memory: lots\n":                        "memory",
-		"tokens: [{name: x, scopes: [read]}]\n": "one of sha256 and file",
-		"tokens: [{name: x, scopes: [all], file: y}]\n":                                "none of read, write and admin",
-		"tokens: [{name: x, tenant: t, scopes: [read], file: y}]\n":                    "not among the tenants",
-		"tenants: {t: {}}\ntokens: [{name: x, tenant: t, scopes: [admin], file: y}]\n": "not for a tenant",
-		"store: {cluster: {}}\n":                             "bootstrap.servers is needed",
-		"tls: {certificate: x}\n":                            "certificate and key",
-		"tokens: [{name: x, scopes: [read], sha256: abc}]\n": "64 hexadecimal digits",
+	for _, row := range [][2]string{
+		{"listne: 1\n", "server.yaml:1:1"},
+		{"listen: [1]\n", "server.yaml:1"},
+		{"memory: lots\n", "memory"},
+		{"tokens: [{name: x, scopes: [read]}]\n", "one of sha256 and file"},
+		{"tokens: [{name: x, scopes: [all], file: y}]\n", "none of read, write and admin"},
+		{"tokens: [{name: x, tenant: t, scopes: [read], file: y}]\n", "not among the tenants"},
+		{"tenants: {t: {}}\ntokens: [{name: x, tenant: t, scopes: [admin], file: y}]\n", "not for a tenant"},
+		{"store: {cluster: {}}\n", "bootstrap.servers is needed"},
+		{"tls: {certificate: x}\n", "certificate and key"},
+		{"tokens: [{name: x, scopes: [read], sha256: abc}]\n", "64 hexadecimal digits"},
 	} {
+		text, want := row[0], row[1]
 		_, err := parseConfig("server.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
