@@ -73,7 +73,7 @@ func runServe(cmd *cobra.Command, g *globals, o serveFlags) error {
 		<-received
 	}
 	if err == nil {
-		s.log.Info("stopped: everything is settled")
+		s.log.Info("stopped")
 	}
 	return endOf(stopped{err: err})
 }

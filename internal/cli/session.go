@@ -108,7 +108,7 @@ func (s *session) serve(ctx context.Context, received <-chan os.Signal, dep *con
 		end.signal = <-received
 	}
 	if err == nil {
-		s.log.Info("stopped: everything is settled")
+		s.log.Info("stopped")
 	}
 	return end
 }
@@ -118,26 +118,24 @@ func (s *session) serve(ctx context.Context, received <-chan os.Signal, dep *con
 // so that a signal during its start is a stop in order too. Once the context has
 // ended, received delivers the signal, or nil if the parent ended.
 func untilSignal(parent context.Context) (ctx context.Context, received <-chan os.Signal, stop func()) {
-	term, stopTerm := signal.NotifyContext(parent, syscall.SIGTERM)
-	ctx, stopInt := signal.NotifyContext(term, syscall.SIGINT)
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	which := make(chan os.Signal, 1)
-	forget := context.AfterFunc(ctx, func() {
-		switch {
-		case parent.Err() != nil:
-			which <- nil
-		case term.Err() != nil:
-			which <- syscall.SIGTERM
-		default:
-			which <- syscall.SIGINT
+	go func() {
+		var s os.Signal
+		select {
+		case s = <-signals:
+		case <-ctx.Done():
 		}
-		stopTerm()
-		stopInt()
-	})
-	return ctx, which, func() {
-		forget()
-		stopInt()
-		stopTerm()
-	}
+		// Before anybody sees the end: a second signal must find its default meaning.
+		signal.Stop(signals)
+		which <- s
+		if s != nil {
+			cancel(fmt.Errorf("%s signal received", s))
+		}
+	}()
+	return ctx, which, func() { cancel(nil) }
 }
 
 // open makes the daemon and its HTTP server.
