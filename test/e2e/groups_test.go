@@ -4,13 +4,9 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"heliograph/internal/kafkatest"
 )
@@ -113,83 +109,4 @@ func TestGroupsAreExactOverProcesses(t *testing.T) {
 	})
 	first.stop()
 	second.stop()
-}
-
-// Thousands of groups on a thousand partitions, on real brokers. It measures, and
-// runs where longer runs were asked for; docs/benchmarks.md has what it said.
-func TestThousandsOfGroupsOnBrokers(t *testing.T) {
-	if !long() {
-		t.Skip("HELIOGRAPH_LONG is not set")
-	}
-	const groups, parts, each = 4000, 1000, 5
-	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b, "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 60")
-	topic := tr.topic("orders")
-	a.CreateTopic(t, topic, parts, nil)
-	a.Produce(t, kafkatest.Messages(topic, parts, 10))
-	name := func(g int) string { return fmt.Sprintf("%s-%04d", tr.alias, g) }
-	commit := func(c *kafkatest.Cluster, g int, at int64) {
-		var all kadm.Offsets
-		for i := range each {
-			all.Add(kadm.Offset{Topic: topic, Partition: int32((g*each + i) % parts), At: at, LeaderEpoch: -1})
-		}
-		resp, err := c.Admin(t).CommitOffsets(t.Context(), name(g), all)
-		if err == nil {
-			err = resp.Error()
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	var work errgroup.Group
-	work.SetLimit(8)
-	for g := range groups {
-		work.Go(func() error { commit(a, g, int64(g%10)); return nil })
-	}
-	_ = work.Wait()
-	h := start(t, tr.file)
-	awaitWithin(t, 3*patience, "all is copied", func() string {
-		return lacks(parts*10, int(h.metric("heliograph_partition_records_total")))
-	})
-	began := time.Now()
-	exact := func(want func(g int) int64) int {
-		names := make([]string, groups)
-		for g := range names {
-			names[g] = name(g)
-		}
-		n := 0
-		for g, r := range b.Admin(t).FetchManyOffsets(t.Context(), names...) {
-			var index int
-			_, _ = fmt.Sscanf(strings.TrimPrefix(g, tr.alias+"-"), "%d", &index)
-			ok := 0
-			for _, o := range r.Fetched.Sorted() {
-				if o.At == want(index) {
-					ok++
-				}
-			}
-			if ok == each {
-				n++
-			}
-		}
-		return n
-	}
-	awaitWithin(t, 3*patience, "all groups stand on the target", func() string { return lacks(groups, exact(func(g int) int64 { return int64(g % 10) })) })
-	t.Logf("%d of %d groups exact %s after the copy, interval 60s; CPU %s", groups, groups, time.Since(began).Round(100*time.Millisecond), h.CPU().Round(100*time.Millisecond))
-	h.stop()
-
-	// One second by choice: how long a commit takes to the target.
-	tr.append("sync.group.offsets.interval.seconds = 1")
-	h = start(t, tr.file)
-	h.awaitState(tr.flow(), "running")
-	cpu, since := h.CPU(), time.Now()
-	for round := range 20 {
-		for g := round; g < groups; g += groups / 10 {
-			commit(a, g, int64((g+round)%10))
-		}
-		time.Sleep(time.Second)
-	}
-	t.Logf("interval 1s, ten of %d groups move a second: at most %.2fs (median), %.2fs (99th percentile); %.1f%% of a core",
-		groups, h.metric("heliograph_flow_group_sync_seconds", `quantile="0.5"`), h.metric("heliograph_flow_group_sync_seconds", `quantile="0.99"`),
-		100*(h.CPU()-cpu).Seconds()/time.Since(since).Seconds())
-	h.stop()
 }
