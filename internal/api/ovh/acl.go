@@ -130,7 +130,7 @@ func (o holder) widest() (string, bool) {
 }
 
 func (h *Handler) listACLs(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func aclOf(c *call, k kafkaService, acls []kafka.ACL) (topicACL, holder, error) 
 }
 
 func (h *Handler) getACL(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (h *Handler) createACL(c *call) (any, error) {
 	if err := b.Done(); err != nil {
 		return nil, err
 	}
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func awaitACL(ctx context.Context, cl *cluster.Client, shown func([]kafka.ACL) b
 }
 
 func (h *Handler) deleteACL(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}

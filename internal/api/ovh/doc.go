@@ -23,8 +23,7 @@
 //     except for /auth/time.
 //   - What a commit refuses has changed nothing: a replication and its flow come and
 //     go together, and so do the references that keep an integration in use.
-//   - A tenant changes topics, and sees and changes users and ACLs, on its own clusters
-//     only.
+//   - A tenant sees and changes topics, users and ACLs on its own clusters only.
 //   - Unknown fields, wrong types and unknown ids are refused by name, never ignored.
 //   - Passwords are answered once, when they are made, and are kept by nobody.
 package ovh

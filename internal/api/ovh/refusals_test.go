@@ -287,7 +287,7 @@ func TestCredentialsThatLetAnybodyInAreRefused(t *testing.T) {
 }
 
 // A tenant sees the server's clusters that the policy gives it and may copy between
-// them, but its topics, users and ACLs are the operator's.
+// them, but what is on them is the operator's.
 func TestTenantChangesItsOwnClustersOnly(t *testing.T) {
 	f := newFixture(t)
 	c := f.login("", "appkey", "appsecret", "tenantkey")
@@ -298,7 +298,12 @@ func TestTenantChangesItsOwnClustersOnly(t *testing.T) {
 		t.Fatalf("the tenant sees %v", ids)
 	}
 	shared := path + "/" + kafkaID(targetAlias)
-	f.must(c.Get(shared+"/topic", &ids))
+	var described service
+	f.must(c.Get(shared, &described))
+	if described.Status != statusReady || len(described.Nodes) != 0 {
+		t.Errorf("%+v", described)
+	}
+	f.refused(c.Get(shared+"/topic", nil), 403, classForbidden)
 	f.refused(c.Post(shared+"/topic", map[string]any{"name": "x", "partitions": 1}, nil), 403, classForbidden)
 	f.refused(c.Get(shared+"/user", nil), 403, classForbidden)
 	f.refused(c.Get(shared+"/topicAcl", nil), 403, classForbidden)

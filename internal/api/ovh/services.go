@@ -220,10 +220,13 @@ func (h *Handler) getMirror(c *call) (any, error) {
 	return h.mirrorAnswer(s), nil
 }
 
+// mirrorVersion is the release of MirrorMaker that a service is like.
+const mirrorVersion = "4.3"
+
 func (h *Handler) mirrorAnswer(s mirrorService) service {
 	return service{
 		ID: s.id, Description: s.doc.Description, Engine: "kafkaMirrorMaker", Category: "streaming",
-		Version: "4.3", Plan: "heliograph", Flavor: "heliograph",
+		Version: mirrorVersion, Plan: "heliograph", Flavor: "heliograph",
 		NodeNumber: 1, Nodes: []node{h.ownNode(s)}, Status: statusReady, CreatedAt: &s.doc.CreatedAt,
 		NetworkType: "private", IPRestrictions: []struct{}{}, Endpoints: []endpoint{},
 		Capabilities: map[string]capability{
@@ -253,7 +256,7 @@ func (h *Handler) createMirror(c *call) (any, error) {
 	b := c.body()
 	description, _ := b.Text("description")
 	for _, name := range []string{"plan", "version", "maintenanceTime"} {
-		b.Text(name) // says something about machines of OVHcloud's
+		b.Text(name) // a client must send them, and a name has none
 	}
 	if err := b.ordered(); err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (h *Handler) createTopic(c *call) (any, error) {
 	if err := b.Done(); err != nil {
 		return nil, err
 	}
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func awaitTopic(ctx context.Context, k kafkaService, cl *cluster.Client, name st
 }
 
 func (h *Handler) updateTopic(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (h *Handler) updateTopic(c *call) (any, error) {
 }
 
 func (h *Handler) deleteTopic(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func userAnswer(k kafkaService, name string) user {
 }
 
 func (h *Handler) listUsers(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func userOf(c *call, k kafkaService, cl *cluster.Client) (kafka.ScramUser, error
 }
 
 func (h *Handler) getUser(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (h *Handler) createUser(c *call) (any, error) {
 	if !userPattern.MatchString(name) {
 		return nil, &Error{Status: http.StatusBadRequest, Class: classUserName, Message: "[name] letters, digits, dots, underscores and dashes, at most 64, not starting with a dot or a dash"}
 	}
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (h *Handler) resetPassword(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (h *Handler) resetPassword(c *call) (any, error) {
 }
 
 func (h *Handler) deleteUser(c *call) (any, error) {
-	k, cl, err := h.openOwn(c)
+	k, cl, err := h.open(c)
 	if err != nil {
 		return nil, err
 	}
