@@ -11,7 +11,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"heliograph/internal/kafka"
 	"heliograph/internal/kafkatest"
+	"heliograph/internal/mirror"
+	"heliograph/internal/offsets"
 )
 
 // Whatever breaks on the way and comes back: the same process goes on by
@@ -262,16 +265,31 @@ func TestInternalTopicsDeleted(t *testing.T) {
 	awaitTopic(t, b, runs, 25)
 	tr.moves(l)
 	// Positions and map come back too: a kill later copies nothing twice.
-	for _, book := range []string{tr.positions(), runs} {
+	for book, decode := range map[string]func([]byte) (kafka.TopicPartition, error){
+		tr.positions(): func(key []byte) (kafka.TopicPartition, error) {
+			k, err := mirror.DecodePositionKey(key)
+			return kafka.TopicPartition{Topic: k.Topic, Partition: k.Partition}, err
+		},
+		runs: func(key []byte) (kafka.TopicPartition, error) {
+			k, err := offsets.DecodeChunkKey(key)
+			return kafka.TopicPartition{Topic: k.Topic, Partition: k.Partition}, err
+		},
+	} {
 		await(t, book+" is written again", func() string {
-			keys := map[string]bool{}
+			written := map[kafka.TopicPartition]bool{}
 			for _, records := range b.ReadTopic(t, book) {
 				for _, r := range records {
-					keys[string(r.Key)] = true
+					tp, err := decode(r.Key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					written[tp] = true
 				}
 			}
-			if len(keys) < 3 { // three partitions
-				return fmt.Sprintf("%d keys", len(keys))
+			for _, tp := range []kafka.TopicPartition{{Topic: topic}, {Topic: topic, Partition: 1}, {Topic: quiet}} {
+				if !written[tp] {
+					return fmt.Sprintf("nothing of %v", tp)
+				}
 			}
 			return ""
 		})

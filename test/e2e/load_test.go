@@ -57,7 +57,8 @@ type trial struct {
 const identityPolicy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 // newTrial writes a file for a flow of all topics that start with the test's
-// name. More lines are added at the end and win.
+// name. More lines are added at the end and win. Heartbeats of other tests on the
+// same clusters are not copied: they would go to and fro under ever longer names.
 func newTrial(tb testing.TB, source, target *kafkatest.Cluster, lines ...string) *trial {
 	tb.Helper()
 	tr := &trial{tb: tb, source: source, target: target, alias: kafkatest.Name(tb, ""), to: kafkatest.Name(tb, "to")}
@@ -68,6 +69,7 @@ func newTrial(tb testing.TB, source, target *kafkatest.Cluster, lines ...string)
 		tr.flow() + ".enabled = true",
 		tr.to + "->" + tr.alias + ".emit.heartbeats.enabled = false",
 		"topics = " + tr.alias + "-.*",
+		"heartbeats.replication.enabled = false",
 		"refresh.topics.interval.seconds = 1",
 		"replication.factor = -1",
 		"offset-syncs.topic.replication.factor = -1",
