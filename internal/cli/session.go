@@ -113,6 +113,14 @@ func (s *session) serve(ctx context.Context, received <-chan os.Signal, dep *con
 	return end
 }
 
+// signalError is why a context ended that a signal ended. It is a cancellation:
+// whoever was stopped by it did not fail.
+type signalError struct{ os.Signal }
+
+func (s signalError) Error() string { return s.String() + " signal received" }
+
+func (s signalError) Is(target error) bool { return target == context.Canceled }
+
 // untilSignal ends the context with SIGTERM or SIGINT, and then gives both their
 // default meaning back. A verb that runs until it is told to stop calls it first,
 // so that a signal during its start is a stop in order too. Once the context has
@@ -132,7 +140,7 @@ func untilSignal(parent context.Context) (ctx context.Context, received <-chan o
 		signal.Stop(signals)
 		which <- s
 		if s != nil {
-			cancel(fmt.Errorf("%s signal received", s))
+			cancel(signalError{s})
 		}
 	}()
 	return ctx, which, func() { cancel(nil) }
