@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 )
@@ -14,6 +15,10 @@ var handedOut struct {
 	ports map[int]bool
 }
 
+// Ports lie below those that Linux gives to outgoing connections (32768 and up by
+// default): one of these could take a broker's port before it starts, or while it is down.
+const firstPort, lastPort = 12_000, 32_000
+
 // freePort finds a loopback port that nothing listens on and nobody here was given.
 func freePort(ctx context.Context) (int, error) {
 	handedOut.Lock()
@@ -23,18 +28,19 @@ func freePort(ctx context.Context) (int, error) {
 	}
 	var lc net.ListenConfig
 	for range 100 {
-		l, err := lc.Listen(ctx, "tcp", loopback(0))
-		if err != nil {
-			return 0, fmt.Errorf("find a free port: %w", err)
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if handedOut.ports[port] {
+			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
+		l, err := lc.Listen(ctx, "tcp", loopback(port))
+		if err != nil {
+			continue // somebody has it
+		}
 		if err := l.Close(); err != nil {
 			return 0, fmt.Errorf("find a free port: %w", err)
 		}
-		if !handedOut.ports[port] {
-			handedOut.ports[port] = true
-			return port, nil
-		}
+		handedOut.ports[port] = true
+		return port, nil
 	}
 	return 0, fmt.Errorf("find a free port: a hundred were taken")
 }
