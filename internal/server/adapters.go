@@ -27,7 +27,7 @@ func (s *Server) mountAdapters(mux *http.ServeMux) error {
 	h, err := ovh.New(ovh.Options{
 		Control: s.control, Applications: applications, Metrics: s.config.Metrics, Log: s.o.Log,
 		Token: func(token string) (ovh.Grant, bool) {
-			actor, ok := s.tokens.Load().actor(token)
+			actor, ok := s.actor(token)
 			return ovh.Grant{Actor: actor}, ok
 		},
 	})
@@ -37,9 +37,8 @@ func (s *Server) mountAdapters(mux *http.ServeMux) error {
 	for _, pattern := range ovh.Patterns() {
 		mux.Handle(pattern, h)
 	}
-	actor := func(token string) (control.Actor, bool) { return s.tokens.Load().actor(token) }
-	mux.Handle(aiven.Pattern, aiven.New(aiven.Options{Control: s.control, Token: actor, Log: s.o.Log}))
-	connectors := connect.New(connect.Options{Control: s.control, Token: actor, Version: s.o.Build.Version, Log: s.o.Log})
+	mux.Handle(aiven.Pattern, aiven.New(aiven.Options{Control: s.control, Token: s.actor, Log: s.o.Log}))
+	connectors := connect.New(connect.Options{Control: s.control, Token: s.actor, Version: s.o.Build.Version, Log: s.o.Log})
 	for _, pattern := range connect.Patterns() {
 		mux.Handle(pattern, connectors)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			s.close()
 		}
 	}()
-	s.data = first(o.Data, s.config.Data, DefaultData)
+	s.data = cmp.Or(o.Data, s.config.Data, DefaultData)
 	files, err := s.loadFiles(s.config)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.native = native.New(native.Options{
-		Control: s.control, Engine: s.daemon, Actor: func(t string) (control.Actor, bool) { return s.tokens.Load().actor(t) }, Build: o.Build, Log: o.Log,
+		Control: s.control, Engine: s.daemon, Actor: s.actor, Build: o.Build, Log: o.Log,
 	})
 	if s.handler, err = s.routes(); err != nil {
 		return nil, err
@@ -112,18 +113,12 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	s.listener, err = listen(ctx, first(o.Listen, s.config.Listen, DefaultListen), s.config.TLS)
+	s.listener, err = listen(ctx, cmp.Or(o.Listen, s.config.Listen, DefaultListen), s.config.TLS)
 	return s, err
 }
 
-func first(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
-}
+// actor is who sends that token, by the configuration of this moment.
+func (s *Server) actor(token string) (control.Actor, bool) { return s.tokens.Load().actor(token) }
 
 // Address is where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
@@ -244,7 +239,7 @@ func (s *Server) mountHealth(mux *http.ServeMux, g prometheus.Gatherer) {
 	mux.Handle("GET /healthz/ready", bare)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		actor, ok := s.tokens.Load().actor(token)
+		actor, ok := s.actor(token)
 		if !ok || !actor.May(control.ScopeAdmin) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="heliograph"`)
 			http.Error(w, "metrics are for the owner's tokens; set metrics in the configuration for an address without one", http.StatusUnauthorized)

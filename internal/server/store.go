@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -28,9 +29,5 @@ func openTopic(ctx context.Context, s *Store, log *slog.Logger) (store.Store, er
 	if err != nil {
 		return nil, err
 	}
-	topic := s.Topic
-	if topic == "" {
-		topic = store.DefaultTopic
-	}
-	return store.OpenTopic(ctx, client, topic, s.Factor, log)
+	return store.OpenTopic(ctx, client, cmp.Or(s.Topic, store.DefaultTopic), s.Factor, log)
 }
