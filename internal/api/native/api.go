@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -118,12 +119,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close ends the jobs that run.
 func (a *API) Close() { a.jobs.close() }
 
-// Header names.
-const authorization = "Authorization"
-
 // authenticate finds out who asks. Every route wants a token, on loopback too.
 func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
-	actor, ok := a.o.Actor(bearer(ctx.Header(authorization)))
+	actor, ok := a.o.Actor(bearer(ctx.Header("Authorization")))
 	if !ok {
 		ctx.SetHeader("WWW-Authenticate", `Bearer realm="heliograph"`)
 		_ = huma.WriteErr(a.huma, ctx, http.StatusUnauthorized, "a valid token is needed: Authorization: Bearer TOKEN") // who went away reads nothing
@@ -137,9 +135,8 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 }
 
 func bearer(header string) string {
-	const scheme = "bearer "
-	if len(header) > len(scheme) && equalFold(header[:len(scheme)], scheme) {
-		return header[len(scheme):]
+	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "bearer") {
+		return token
 	}
 	return ""
 }

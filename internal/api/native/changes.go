@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -129,7 +130,7 @@ func (a *API) changes(ctx context.Context, bodies []ChangeBody) ([]control.Chang
 		}
 		if len(out) != n+1 {
 			return nil, newProblem(http.StatusUnprocessableEntity, "a change is one of put_cluster, put_flow, delete_cluster and delete_flow",
-				&huma.ErrorDetail{Location: "body.changes[" + itoa(i) + "]", Message: "exactly one of them is needed"})
+				&huma.ErrorDetail{Location: "body.changes[" + strconv.Itoa(i) + "]", Message: "exactly one of them is needed"})
 		}
 	}
 	return out, nil

@@ -71,14 +71,7 @@ func (a *API) registerClusters() {
 	type listOutput struct{ Body List[ClusterView] }
 	huma.Register(a.huma, op("list-clusters", http.MethodGet, "/clusters", "Clusters by alias", "clusters"),
 		func(ctx context.Context, in *struct{ PageInput }) (*listOutput, error) {
-			all := a.o.Control.Clusters(ctx)
-			items, next := page(all, in.PageInput, func(c control.Cluster) string { return c.Alias })
-			out := &listOutput{}
-			out.Body.Items, out.Body.Next = []ClusterView{}, next
-			for i := range items {
-				out.Body.Items = append(out.Body.Items, clusterView(&items[i]))
-			}
-			return out, nil
+			return &listOutput{page(a.o.Control.Clusters(ctx), in.PageInput, func(c *control.Cluster) string { return c.Alias }, clusterView)}, nil
 		})
 	huma.Register(a.huma, op("get-cluster", http.MethodGet, "/clusters/{alias}", "One cluster", "clusters", http.StatusNotFound),
 		func(ctx context.Context, in *AliasInput) (*clusterOutput, error) {

@@ -3,7 +3,6 @@ package native
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -43,8 +42,6 @@ type StatusList struct {
 func eventView(e control.Event) EventView {
 	return EventView{Seq: e.Seq, Time: e.Time.UTC(), Kind: e.Kind, Resource: e.Resource, Actor: e.Actor, Message: e.Message, Revision: int64(e.Revision)}
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 func (a *API) registerEvents() {
 	type listOutput struct{ Body List[EventView] }

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -89,21 +90,12 @@ func (a *API) registerFlows() {
 		) (*listOutput, error) {
 			all := a.o.Control.Flows(ctx)
 			if in.Cluster != "" {
-				some := all[:0]
-				for _, f := range all {
-					if f.Source == in.Cluster || f.Target == in.Cluster {
-						some = append(some, f)
-					}
-				}
-				all = some
+				all = slices.DeleteFunc(all, func(f control.Flow) bool { return f.Source != in.Cluster && f.Target != in.Cluster })
 			}
 			// NUL sorts before every letter of an alias, as control's order of pairs does.
-			items, next := page(all, cursor(in.PageInput), func(f control.Flow) string { return f.Source + "\x00" + f.Target })
-			out := &listOutput{}
-			out.Body.Items, out.Body.Next = []FlowView{}, uncursor(next)
-			for i := range items {
-				out.Body.Items = append(out.Body.Items, a.flowView(ctx, &items[i]))
-			}
+			name := func(f *control.Flow) string { return f.Source + "\x00" + f.Target }
+			out := &listOutput{page(all, cursor(in.PageInput), name, func(f *control.Flow) FlowView { return a.flowView(ctx, f) })}
+			out.Body.Next = uncursor(out.Body.Next)
 			return out, nil
 		})
 	huma.Register(a.huma, op("get-flow", http.MethodGet, "/flows/{source}/{target}", "One flow", "flows", http.StatusNotFound),

@@ -19,23 +19,23 @@ type List[T any] struct {
 	Next  string `json:"next,omitempty" doc:"Give it as after to go on; absent on the last page."`
 }
 
-// page cuts a sorted list. next is the name to go on behind, empty at the end.
-func page[T any](all []T, in PageInput, name func(T) string) (items []T, next string) {
+// page cuts a list that is sorted by names, and shows what is on the page.
+func page[T, V any](all []T, in PageInput, name func(*T) string, view func(*T) V) List[V] {
 	from := 0
 	if in.After != "" {
-		for from < len(all) && name(all[from]) <= in.After {
+		for from < len(all) && name(&all[from]) <= in.After {
 			from++
 		}
 	}
-	items = all[from:]
+	items, out := all[from:], List[V]{Items: []V{}}
 	if len(items) > in.Limit {
 		items = items[:in.Limit]
-		next = name(items[len(items)-1])
+		out.Next = name(&items[len(items)-1])
 	}
-	if items == nil {
-		items = []T{}
+	for i := range items {
+		out.Items = append(out.Items, view(&items[i]))
 	}
-	return items, next
+	return out
 }
 
 // MatchInput are the conditions of a write. It is exported for huma alone.
@@ -64,8 +64,6 @@ func (m MatchInput) match() (want control.Match, exists bool, err error) {
 }
 
 func etag(r control.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
-
-func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
 
 // A cursor of pairs is written "source/target", which no alias can hold.
 func cursor(in PageInput) PageInput {

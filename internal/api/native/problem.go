@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -118,6 +119,14 @@ func (a *API) problemOf(err error) error {
 
 // escape writes a name as a step of a JSON pointer.
 func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// mayWrite refuses an actor that may only read. What is a commit is refused by control itself.
+func mayWrite(ctx context.Context) error {
+	if !control.ActorOf(ctx).May(control.ScopeWrite) {
+		return refuse(http.StatusForbidden, "the token may only read")
+	}
+	return nil
+}
 
 // refuse is a problem without fields.
 func refuse(status int, detail string) error {

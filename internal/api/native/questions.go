@@ -3,7 +3,6 @@ package native
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,12 +10,6 @@ import (
 	"heliograph/internal/daemon"
 	"heliograph/internal/kafka"
 )
-
-func sorted[T any](all []T, order func(a, b T) int) []T {
-	all = slices.Clone(all)
-	slices.SortFunc(all, order)
-	return all
-}
 
 // question is an operation that asks the clusters of a flow.
 func question(id, path, summary string) huma.Operation {
@@ -54,7 +47,7 @@ func (a *API) registerQuestions() {
 				o.Groups = []string{in.Group}
 			}
 			got, err := daemon.Groups(ctx, dep, o, a.o.Log)
-			if err != nil || len(got) == 0 {
+			if err != nil {
 				return nil, unanswered(err)
 			}
 			return &groupsOutput{got[0]}, nil

@@ -3,14 +3,13 @@ package native
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"heliograph/internal/control"
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 )
@@ -114,6 +113,10 @@ func statusView(s *flow.Status) StatusView {
 	return v
 }
 
+func topicView(t *flow.TopicStatus) TopicView {
+	return TopicView{Source: t.Source, Remote: t.Remote, Partitions: t.Partitions, State: string(t.State), Reason: t.Reason, Hint: t.Hint}
+}
+
 func partitionView(p *flow.PartitionStatus) PartitionView {
 	return PartitionView{
 		Topic: p.Source.Topic, Partition: p.Source.Partition, Remote: p.Target.Topic, Lane: p.Lane, State: p.State, Reason: p.Reason, Since: at(p.Since),
@@ -138,7 +141,7 @@ func (a *API) status(ctx context.Context, in FlowInput) (flow.Status, error) {
 }
 
 // partitionName sorts as partitions are ordered: by topic, then by number.
-func partitionName(p flow.PartitionStatus) string {
+func partitionName(p *flow.PartitionStatus) string {
 	return fmt.Sprintf("%s/%010d", p.Source.Topic, p.Source.Partition)
 }
 
@@ -164,15 +167,9 @@ func (a *API) registerState() {
 			}
 			var all []flow.TopicStatus
 			if a.o.Engine != nil {
-				all = sorted(a.o.Engine.Topics(in.id()), func(x, y flow.TopicStatus) int { return cmp.Compare(x.Source, y.Source) })
+				all = slices.SortedFunc(slices.Values(a.o.Engine.Topics(in.id())), func(x, y flow.TopicStatus) int { return cmp.Compare(x.Source, y.Source) })
 			}
-			items, next := page(all, in.PageInput, func(t flow.TopicStatus) string { return t.Source })
-			out := &topicsOutput{}
-			out.Body.Items, out.Body.Next = []TopicView{}, next
-			for _, t := range items {
-				out.Body.Items = append(out.Body.Items, TopicView{Source: t.Source, Remote: t.Remote, Partitions: t.Partitions, State: string(t.State), Reason: t.Reason, Hint: t.Hint})
-			}
-			return out, nil
+			return &topicsOutput{page(all, in.PageInput, func(t *flow.TopicStatus) string { return t.Source }, topicView)}, nil
 		})
 	type partitionsOutput struct{ Body List[PartitionView] }
 	huma.Register(a.huma, op("list-partitions", http.MethodGet, "/flows/{source}/{target}/partitions", "The partitions of a flow on this instance", "state", http.StatusNotFound),
@@ -193,14 +190,8 @@ func (a *API) registerState() {
 					some = append(some, p)
 				}
 			}
-			some = sorted(some, func(x, y flow.PartitionStatus) int { return cmp.Compare(partitionName(x), partitionName(y)) })
-			items, next := page(some, in.PageInput, partitionName)
-			out := &partitionsOutput{}
-			out.Body.Items, out.Body.Next = []PartitionView{}, next
-			for i := range items {
-				out.Body.Items = append(out.Body.Items, partitionView(&items[i]))
-			}
-			return out, nil
+			slices.SortFunc(some, func(x, y flow.PartitionStatus) int { return cmp.Compare(partitionName(&x), partitionName(&y)) })
+			return &partitionsOutput{page(some, in.PageInput, partitionName, partitionView)}, nil
 		})
 	a.registerDecisions()
 }
@@ -267,10 +258,10 @@ func (a *API) mayDecide(ctx context.Context, in FlowInput) error {
 	if _, err := a.o.Control.Flow(ctx, in.Source, in.Target); err != nil {
 		return a.problemOf(err)
 	}
-	switch {
-	case !control.ActorOf(ctx).May(control.ScopeWrite):
-		return refuse(http.StatusForbidden, "the token may only read")
-	case a.o.Engine == nil:
+	if err := mayWrite(ctx); err != nil {
+		return err
+	}
+	if a.o.Engine == nil {
 		return refuse(http.StatusConflict, "nothing runs here")
 	}
 	return nil
@@ -278,11 +269,8 @@ func (a *API) mayDecide(ctx context.Context, in FlowInput) error {
 
 // decision is the problem of a decision that nothing waited for.
 func decision(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, flow.ErrElsewhere), errors.Is(err, flow.ErrNothingWaits):
-		return refuse(http.StatusConflict, err.Error())
 	}
 	return refuse(http.StatusConflict, err.Error())
 }

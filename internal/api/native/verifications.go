@@ -169,11 +169,11 @@ func (a *API) registerVerifications() {
 	huma.Register(a.huma, noContent(write("cancel-verification", http.MethodDelete, "/verifications/{id}", "Stop a verification", "verifications")),
 		func(ctx context.Context, in *idInput) (*struct{}, error) {
 			one := a.jobs.find(control.ActorOf(ctx), in.ID)
-			switch {
-			case one == nil:
+			if one == nil {
 				return nil, refuse(http.StatusNotFound, "there is no such verification")
-			case !control.ActorOf(ctx).May(control.ScopeWrite):
-				return nil, refuse(http.StatusForbidden, "the token may only read")
+			}
+			if err := mayWrite(ctx); err != nil {
+				return nil, err
 			}
 			one.cancel()
 			return nil, nil //nolint:nilnil // huma's form of an empty answer
@@ -183,8 +183,8 @@ func (a *API) registerVerifications() {
 const verificationPath = "/api/v1/verifications/"
 
 func (a *API) startVerification(ctx context.Context, b VerificationBody) (*verificationOutput, error) {
-	if !control.ActorOf(ctx).May(control.ScopeWrite) {
-		return nil, refuse(http.StatusForbidden, "the token may only read")
+	if err := mayWrite(ctx); err != nil {
+		return nil, err
 	}
 	if _, err := mirror.CompilePatterns(b.Topics); err != nil {
 		return nil, newProblem(http.StatusUnprocessableEntity, "a pattern cannot be read", &huma.ErrorDetail{Location: "body.topics", Message: err.Error()})
