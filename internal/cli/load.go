@@ -52,14 +52,20 @@ func listDir(path string) ([]string, error) {
 // loadSound is load for verbs that cannot work with a file that has errors. It
 // prints all problems if there is one among them.
 func (g *globals) loadSound(path string, strict bool) (*config.Deployment, error) {
-	dep, err := load(path, strict)
+	dep, _, err := g.loadSoundNoting(path, strict)
+	return dep, err
+}
+
+// loadSoundNoting also tells which files the references in it were read from.
+func (g *globals) loadSoundNoting(path string, strict bool) (dep *config.Deployment, read []string, err error) {
+	dep, read, err = loadNoting(path, strict)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if dep.Err() == nil {
-		return dep, nil
+	if dep.Err() != nil {
+		return nil, nil, g.tellProblems(path, dep.Problems)
 	}
-	return nil, g.tellProblems(path, dep.Problems)
+	return dep, read, nil
 }
 
 // tellProblems prints why a file is refused, and ends the verb.

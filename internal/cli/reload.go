@@ -4,22 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"heliograph/internal/config"
 	"heliograph/internal/daemon"
 	"heliograph/internal/mirror"
 	"heliograph/internal/telemetry"
 )
-
-// lookAtFileEvery is how often the content of a file that is run is compared with what runs.
-// Names are followed anew each time: a mounted config map changes by swapping a link.
-const lookAtFileEvery = 2 * time.Second
 
 // reloader keeps a daemon in step with its file. A file that is bad changes nothing.
 type reloader struct {
@@ -30,14 +22,13 @@ type reloader struct {
 	log     *slog.Logger
 
 	process config.Process
-	seen    string // digest of what was last read, good or bad
-	read    []string
+	seen    string   // digest of what the process was started with
+	read    []string // the files that decide what runs
 }
 
-// newReloader follows the file that a deployment was just loaded from; before is the file's digest
-// from before that.
-func newReloader(o runOptions, dep *config.Deployment, before string, log *slog.Logger) *reloader {
-	_, read, _ := loadNoting(o.File, o.Strict) // it was sound a moment ago; if it is not now, its content says so
+// newReloader follows the file that a deployment was just loaded from, and the files that its
+// references were read from; before is the file's digest from before that.
+func newReloader(o runOptions, dep *config.Deployment, read []string, before string, log *slog.Logger) *reloader {
 	r := &reloader{file: o.File, strict: o.Strict, canary: o.Canary, targets: aliases(o.Clusters), log: log, process: dep.Process}
 	r.read = watched(o.File, dep, read)
 	if daemon.Digest([]string{o.File}) == before {
@@ -48,33 +39,14 @@ func newReloader(o runOptions, dep *config.Deployment, before string, log *slog.
 
 // run reloads on SIGHUP, and when what the file means has changed and stands still.
 func (r *reloader) run(ctx context.Context, d *daemon.Daemon) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	look := time.NewTicker(lookAtFileEvery)
-	defer look.Stop()
-	last := r.seen
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-			r.log.Info("reading the file again", telemetry.KeyFile, r.file, telemetry.KeyReason, "SIGHUP")
-			r.reload(d)
-		case <-look.C:
-			now := daemon.Digest(r.read)
-			if now != r.seen && now == last { // nobody is in the middle of writing it
-				r.log.Info("reading the file again", telemetry.KeyFile, r.file, telemetry.KeyReason, "its content, or a file it names, has changed")
-				r.reload(d)
-			}
-			last = now
-		}
-	}
+	daemon.Follow(ctx, r.seen, func() []string { return r.read }, func(reason string) {
+		r.log.Info("reading the file again", telemetry.KeyFile, r.file, telemetry.KeyReason, reason)
+		r.reload(d)
+	})
 }
 
 // reload applies the file as it is now, or says why it cannot.
 func (r *reloader) reload(d *daemon.Daemon) {
-	r.seen = daemon.Digest(r.read)
 	dep, read, err := loadNoting(r.file, r.strict)
 	if err != nil {
 		r.log.Error("the file is not taken over, everything runs on as before", telemetry.KeyError, err)
@@ -90,7 +62,6 @@ func (r *reloader) reload(d *daemon.Daemon) {
 		return
 	}
 	r.read = watched(r.file, dep, read)
-	r.seen = daemon.Digest(r.read)
 	if r.canary {
 		dep = daemon.Canary(dep)
 	}

@@ -102,7 +102,7 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 		return err
 	}
 	before := daemon.Digest([]string{o.File})
-	dep, err := g.loadSound(o.File, o.Strict)
+	dep, read, err := g.loadSoundNoting(o.File, o.Strict)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func runRun(cmd *cobra.Command, g *globals, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	r := newReloader(o, dep, before, s.log)
+	r := newReloader(o, dep, read, before, s.log)
 	if o.Canary {
 		dep = daemon.Canary(dep)
 	}

@@ -3,50 +3,23 @@ package server
 import (
 	"context"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
-	"time"
 
 	"heliograph/internal/daemon"
 	"heliograph/internal/telemetry"
 )
 
-// lookEvery is how often the content of the configuration is compared with what runs. Names
-// are followed anew each time: a mounted config map changes by swapping a link.
-const lookEvery = 2 * time.Second
-
 // follow takes the configuration over again on SIGHUP, and when its content has changed and
 // stands still.
 func (s *Server) follow(ctx context.Context) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	seen := s.digest()
-	last := seen
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-		case <-look.C:
-			now := s.digest()
-			stands := now == last
-			last = now
-			if now == seen || !stands {
-				continue
-			}
-		}
-		seen = s.digest()
+	daemon.Follow(ctx, daemon.Digest(s.watched()), s.watched, func(reason string) {
+		s.o.Log.Info("reading the configuration again", telemetry.KeyFile, s.o.Config, telemetry.KeyReason, reason)
 		s.reload(ctx)
-		last = seen
-	}
+	})
 }
 
-// digest tells versions of all that the configuration was read from apart.
-func (s *Server) digest() string {
+// watched are all files that the configuration was read from, or would be now.
+func (s *Server) watched() []string {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	names := slices.Clone(s.read)
@@ -65,7 +38,7 @@ func (s *Server) digest() string {
 		}
 	}
 	slices.Sort(names)
-	return daemon.Digest(slices.Compact(names))
+	return slices.Compact(names)
 }
 
 // reload takes the configuration over, or says why not and changes nothing.
@@ -73,7 +46,6 @@ func (s *Server) reload(ctx context.Context) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	log := s.o.Log
-	log.Info("reading the configuration again", telemetry.KeyFile, s.o.Config)
 	refused := func(err error) {
 		log.Error("the configuration is not taken over, everything runs on as before", telemetry.KeyError, err)
 	}
