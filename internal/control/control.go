@@ -292,7 +292,7 @@ func (c *Control) setPaused(ctx context.Context, source, target string, paused b
 		}
 		f.Paused = paused
 		changed, err := c.PutFlow(ctx, f, At(f.Revision))
-		if KindOf(err) != Precondition || err == nil {
+		if KindOf(err) != Precondition {
 			return changed, err
 		}
 	}

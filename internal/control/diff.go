@@ -63,7 +63,7 @@ func (c *Control) DryRun(ctx context.Context, changes ...Change) (*Diff, error) 
 			is = next.Cluster
 			out.warn(next.deployment)
 		}
-		r.Settings = append(settings(shown(was.Properties), shown(is.Properties), true, differing(was.Properties, is.Properties)),
+		r.Settings = append(settings(Shown(was.Properties), Shown(is.Properties), true, differing(was.Properties, is.Properties)),
 			settings(labels(was.Labels), labels(is.Labels), false, nil)...)
 		out.Resources = append(out.Resources, r)
 	}
@@ -96,7 +96,7 @@ func (d *draft) flowDiff(id mirror.FlowID) ResourceDiff {
 		return m
 	}
 	r.Settings = append(settings(switches(old), switches(next), false, nil),
-		settings(shown(was.Properties), shown(is.Properties), true, differing(was.Properties, is.Properties))...)
+		settings(Shown(was.Properties), Shown(is.Properties), true, differing(was.Properties, is.Properties))...)
 	if d.c.opts.Engine != nil {
 		r.Effect = d.c.opts.Engine.Effect(d.want(d.old, old), d.want(d.next, next))
 	}
@@ -148,12 +148,22 @@ func changed[K comparable, V comparable](old, next map[K]V, order func(a, b K) i
 }
 
 // Shown are properties as people may see them.
-func Shown(properties map[string]string) map[string]string { return shown(properties) }
-
-func shown(properties map[string]string) map[string]string {
+func Shown(properties map[string]string) map[string]string {
 	out := make(map[string]string, len(properties))
 	for k, v := range properties {
 		out[k] = config.Shown(k, v)
+	}
+	return out
+}
+
+// Unhidden are properties that somebody has read by [Shown] and sends back: what is still
+// hidden is what is stored.
+func Unhidden(given, stored map[string]string) map[string]string {
+	out := maps.Clone(given)
+	for k, v := range given {
+		if old, ok := stored[k]; ok && v == config.Shown(k, old) {
+			out[k] = old
+		}
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of an error of this package; Internal for others.
+// KindOf is the kind of an error of this package; Internal for others and for nil.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

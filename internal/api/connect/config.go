@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -237,15 +236,12 @@ func (c connector) properties(old, settings map[string]string) map[string]string
 			out[key] = value
 		}
 	}
-	for key, value := range settings {
+	for key, value := range control.Unhidden(settings, old) {
 		if _, ours := converters[key]; ours || key == keyName || key == keyClass || strings.HasPrefix(key, sourcePrefix) || strings.HasPrefix(key, targetPrefix) {
 			continue
 		}
 		if !c.owns(key) {
 			continue // as MirrorMaker's connectors pass over each other's settings
-		}
-		if shown := hidden(key, old[key]); shown != "" && value == shown {
-			value = old[key] // it was read here and is sent back
 		}
 		out[key] = value
 	}
@@ -253,14 +249,6 @@ func (c connector) properties(old, settings map[string]string) map[string]string
 		delete(out, c.enabled) // making the connector switches it on
 	}
 	return out
-}
-
-// hidden is how a secret is shown; empty where the value is none, or not set.
-func hidden(key, value string) string {
-	if shown := config.Shown(key, value); value != "" && shown != value {
-		return shown
-	}
-	return ""
 }
 
 // clusters are the changes that register the clusters which the configuration
@@ -275,7 +263,7 @@ func (h *handler) clusters(r *request, c connector, settings map[string]string) 
 			}
 		}
 		known, err := h.o.Control.Cluster(r.Context(), side.alias)
-		if control.KindOf(err) == control.NotFound && err != nil && len(said) > 0 {
+		if control.KindOf(err) == control.NotFound && len(said) > 0 {
 			changes = append(changes, control.PutCluster{Cluster: control.Cluster{Alias: side.alias, Properties: said}, If: control.Absent})
 			continue
 		}
@@ -284,7 +272,7 @@ func (h *handler) clusters(r *request, c connector, settings map[string]string) 
 		}
 		for _, name := range slices.Sorted(maps.Keys(said)) {
 			have := known.Properties[name]
-			if said[name] != have && said[name] != cmp.Or(hidden(name, have), have) {
+			if said[name] != have && said[name] != config.Shown(name, have) {
 				return nil, conflict("[%s%s] cluster %s is registered with something else: change it where it is registered", side.prefix, name, side.alias)
 			}
 		}

@@ -109,12 +109,16 @@ type taskID struct {
 	Task      int    `json:"task"`
 }
 
-func (h *handler) infoOf(r *request, c connector, f control.Flow) info {
-	tasks := []taskID{}
-	if f.Enabled {
-		tasks = append(tasks, taskID{c.String(), 0})
+// tasksOf are a connector's tasks: one, unless it is stopped.
+func tasksOf(c connector, f control.Flow) []taskID {
+	if !f.Enabled {
+		return []taskID{}
 	}
-	return info{Name: c.String(), Config: h.configOf(r, c, f), Tasks: tasks, Type: "source"}
+	return []taskID{{c.String(), 0}}
+}
+
+func (h *handler) infoOf(r *request, c connector, f control.Flow) info {
+	return info{Name: c.String(), Config: h.configOf(r, c, f), Tasks: tasksOf(c, f), Type: "source"}
 }
 
 func (h *handler) list(r *request) (reply, error) {

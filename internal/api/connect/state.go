@@ -126,7 +126,7 @@ func (h *handler) tasks(r *request) (reply, error) {
 		return reply{}, err
 	}
 	out := []taskConfig{}
-	for _, id := range h.infoOf(r, c, f).Tasks {
+	for _, id := range tasksOf(c, f) {
 		out = append(out, taskConfig{id, h.configOf(r, c, f)})
 	}
 	return ok(out)
@@ -138,7 +138,7 @@ func (h *handler) tasksConfig(r *request) (reply, error) {
 		return reply{}, err
 	}
 	out := map[string]map[string]string{}
-	for _, id := range h.infoOf(r, c, f).Tasks {
+	for _, id := range tasksOf(c, f) {
 		out[fmt.Sprintf("%s-%d", c, id.Task)] = h.configOf(r, c, f)
 	}
 	return ok(out)

@@ -116,7 +116,7 @@ func (a *API) changes(ctx context.Context, bodies []ChangeBody) ([]control.Chang
 		n := len(out)
 		if c := b.PutCluster; c != nil {
 			old, _ := a.o.Control.Cluster(ctx, c.Alias) // one that is not there has no stored secrets
-			out = append(out, control.PutCluster{Cluster: control.Cluster{Alias: c.Alias, Properties: unhide(c.Properties, old.Properties), Labels: c.Labels}, If: m})
+			out = append(out, control.PutCluster{Cluster: control.Cluster{Alias: c.Alias, Properties: control.Unhidden(c.Properties, old.Properties), Labels: c.Labels}, If: m})
 		}
 		if f := b.PutFlow; f != nil {
 			old, _ := a.o.Control.Flow(ctx, f.Source, f.Target) // as above

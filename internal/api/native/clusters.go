@@ -8,7 +8,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"heliograph/internal/config"
 	"heliograph/internal/control"
 	"heliograph/internal/daemon"
 )
@@ -42,17 +41,6 @@ func orEmpty(m map[string]string) map[string]string {
 		return map[string]string{}
 	}
 	return m
-}
-
-// unhide puts stored secrets in the place of hidden ones.
-func unhide(given, stored map[string]string) map[string]string {
-	out := maps.Clone(given)
-	for k, v := range given {
-		if old, ok := stored[k]; ok && v == config.Shown(k, old) {
-			out[k] = old
-		}
-	}
-	return out
 }
 
 // AliasInput names a cluster in a path. It is exported for huma alone.
@@ -93,7 +81,7 @@ func (a *API) registerClusters() {
 				return nil, a.problemOf(err)
 			}
 			return a.clusterAnswer(a.o.Control.PutCluster(ctx, control.Cluster{
-				Alias: in.Alias, Properties: unhide(in.Body.Properties, old.Properties), Labels: in.Body.Labels,
+				Alias: in.Alias, Properties: control.Unhidden(in.Body.Properties, old.Properties), Labels: in.Body.Labels,
 			}, m))
 		})
 	huma.Register(a.huma, noContent(write("delete-cluster", http.MethodDelete, "/clusters/{alias}", "Forget a cluster that no flow uses", "clusters")),
@@ -134,7 +122,7 @@ func (a *API) registerClusterTests() {
 			if !control.ActorOf(ctx).Sees(old.Tenant) {
 				old = control.Cluster{} // others' secrets are not sent to where this request says
 			}
-			return a.test(ctx, control.Cluster{Alias: in.Body.Alias, Properties: unhide(in.Body.Properties, old.Properties)})
+			return a.test(ctx, control.Cluster{Alias: in.Body.Alias, Properties: control.Unhidden(in.Body.Properties, old.Properties)})
 		})
 	huma.Register(a.huma, write("test-cluster", http.MethodPost, "/clusters/{alias}/test", "Ask a cluster who it is and what it can do", "clusters"),
 		func(ctx context.Context, in *AliasInput) (*surveyOutput, error) {

@@ -215,7 +215,7 @@ func flowOf(dep *config.Deployment, id mirror.FlowID) *config.Flow {
 func (b FlowBody) flow(source, target string, stored *control.Flow) control.Flow {
 	f := control.Flow{
 		Source: source, Target: target, Enabled: b.Enabled == nil || *b.Enabled, Paused: stored.Paused,
-		Properties: unhide(b.Properties, stored.Properties), Labels: b.Labels,
+		Properties: control.Unhidden(b.Properties, stored.Properties), Labels: b.Labels,
 	}
 	if b.Paused != nil {
 		f.Paused = *b.Paused
