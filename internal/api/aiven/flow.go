@@ -248,7 +248,7 @@ func (h *handler) create(r *http.Request, data []byte) (int, any, error) {
 		return 0, nil, err
 	}
 	_, err := h.o.Control.PutFlow(r.Context(), f, control.Absent)
-	if err != nil && control.KindOf(err) == control.Conflict {
+	if control.KindOf(err) == control.Conflict {
 		if _, there := h.o.Control.Flow(r.Context(), f.Source, f.Target); there == nil {
 			return 0, nil, &Error{Status: http.StatusConflict, Message: fmt.Sprintf("Replication flow from %s to %s already exists", f.Source, f.Target)}
 		}
@@ -294,11 +294,8 @@ func (h *handler) update(r *http.Request, data []byte) (int, any, error) {
 		return 0, nil, err
 	}
 	o := jsonobject.Parse(data)
-	for field, alias := range map[string]string{"source_cluster": f.Source, "target_cluster": f.Target} {
-		if v, given := o.Text(field); given && v != alias {
-			o.Fail(field, "cannot be changed")
-		}
-	}
+	o.Fixed("source_cluster", f.Source)
+	o.Fixed("target_cluster", f.Target)
 	if f.Properties == nil {
 		f.Properties = map[string]string{}
 	}

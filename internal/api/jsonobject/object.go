@@ -149,6 +149,13 @@ func (o *Object) Required(name string) string {
 	return v
 }
 
+// Fixed is a read-only string that an update may repeat but not change.
+func (o *Object) Fixed(name, value string) {
+	if v, given := o.Text(name); given && v != value {
+		o.Fail(name, "cannot be changed")
+	}
+}
+
 // Enum is one of some words.
 func (o *Object) Enum(name string, words ...string) (value string, given bool) {
 	value, given = o.Text(name)

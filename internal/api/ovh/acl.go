@@ -1,10 +1,10 @@
 package ovh
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/kafka"
@@ -129,12 +129,7 @@ func (o holder) widest() (string, bool) {
 	return "", false
 }
 
-func (h *Handler) listACLs(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func listACLs(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	acls, err := cl.DescribeACLs(c.Context())
 	if err != nil {
 		return nil, err
@@ -162,12 +157,7 @@ func aclOf(c *call, k kafkaService, acls []kafka.ACL) (topicACL, holder, error) 
 	return topicACL{}, holder{}, notFound(classNotFound, "there is no ACL %s on Kafka service %s", id, k.id)
 }
 
-func (h *Handler) getACL(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func getACL(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	acls, err := cl.DescribeACLs(c.Context())
 	if err != nil {
 		return nil, err
@@ -238,7 +228,7 @@ func (h *Handler) createACL(c *call) (any, error) {
 	if permission != "write" {
 		add = append(add, groups(o.username))
 	}
-	if err := firstOf(cl.CreateACLs(ctx, add)); err != nil {
+	if err := cmp.Or(cl.CreateACLs(ctx, add)...); err != nil {
 		return nil, err
 	}
 	return out, awaitACL(ctx, cl, func(acls []kafka.ACL) bool {
@@ -248,40 +238,15 @@ func (h *Handler) createACL(c *call) (any, error) {
 	})
 }
 
-// firstOf is the first error of many outcomes.
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // awaitACL waits until the cluster shows what was changed.
 func awaitACL(ctx context.Context, cl *cluster.Client, shown func([]kafka.ACL) bool) error {
-	for {
+	return await(ctx, func() (bool, error) {
 		acls, err := cl.DescribeACLs(ctx)
-		if err != nil {
-			return err
-		}
-		if shown(acls) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err == nil && shown(acls), err
+	})
 }
 
-func (h *Handler) deleteACL(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func deleteACL(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	ctx := c.Context()
 	acls, err := cl.DescribeACLs(ctx)
 	if err != nil {
@@ -300,7 +265,7 @@ func (h *Handler) deleteACL(c *call) (any, error) {
 		remove = append(remove, groups(o.username))
 	}
 	_, errs := cl.DeleteACLs(ctx, remove)
-	if err := firstOf(errs); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	return nil, awaitACL(ctx, cl, func(acls []kafka.ACL) bool {

@@ -19,13 +19,6 @@ func (b body) uuid(name string) string {
 	return strings.ToLower(v)
 }
 
-// fixed is a read-only field that an update may repeat but not change.
-func (b body) fixed(name, value string) {
-	if v, ok := b.Text(name); ok && v != value {
-		b.Fail(name, "cannot be changed")
-	}
-}
-
 func badRequest(format string, args ...any) *Error {
 	return &Error{Status: 400, Class: "Client::BadRequest", Message: fmt.Sprintf(format, args...)}
 }

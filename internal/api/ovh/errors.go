@@ -146,19 +146,18 @@ func answerOfControl(e *control.Error) *Error {
 
 // answerOfKafka says what a cluster refused. The text holds no secret.
 func answerOfKafka(e *kafka.Error) *Error {
-	switch code := kafka.CodeOf(e); code {
+	switch kafka.CodeOf(e) {
 	case kafka.CodeTopicAlreadyExists:
 		return conflict("%v", e)
 	case kafka.CodeUnknownTopicOrPartition, kafka.CodeResourceNotFound:
 		return notFound(classNotFound, "%v", e)
-	case kafka.CodeNone, kafka.CodeUnsupportedVersion, kafka.CodeSecurityDisabled:
+	case kafka.CodeUnsupportedVersion, kafka.CodeSecurityDisabled:
+		return forbidden("the cluster cannot do this: %v", e)
+	case kafka.CodeNone:
 	default:
 		if !kafka.Heals(e) {
 			return badRequest("%v", e)
 		}
-	}
-	if c := kafka.CodeOf(e); c == kafka.CodeUnsupportedVersion || c == kafka.CodeSecurityDisabled {
-		return forbidden("the cluster cannot do this: %v", e)
 	}
 	return &Error{Status: http.StatusConflict, Class: classNotReady, Message: e.Error()}
 }

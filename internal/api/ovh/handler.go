@@ -178,24 +178,24 @@ func (h *Handler) routes() {
 		"GET " + pathKafka + "/node":                             h.listKafkaNodes,
 		"GET " + pathKafka + "/node/{nodeId}":                    h.getKafkaNode,
 		"GET " + pathKafka + "/permissions":                      h.permissions,
-		"GET " + pathKafka + "/topic":                            h.listTopics,
+		"GET " + pathKafka + "/topic":                            h.onCluster(listTopics),
 		"POST " + pathKafka + "/topic":                           h.createTopic,
-		"GET " + pathKafka + "/topic/{topicId}":                  h.getTopic,
-		"PUT " + pathKafka + "/topic/{topicId}":                  h.updateTopic,
-		"DELETE " + pathKafka + "/topic/{topicId}":               h.deleteTopic,
-		"GET " + pathKafka + "/user":                             h.listUsers,
+		"GET " + pathKafka + "/topic/{topicId}":                  h.onCluster(getTopic),
+		"PUT " + pathKafka + "/topic/{topicId}":                  h.onCluster(updateTopic),
+		"DELETE " + pathKafka + "/topic/{topicId}":               h.onCluster(deleteTopic),
+		"GET " + pathKafka + "/user":                             h.onCluster(listUsers),
 		"POST " + pathKafka + "/user":                            h.createUser,
-		"GET " + pathKafka + "/user/{userId}":                    h.getUser,
-		"DELETE " + pathKafka + "/user/{userId}":                 h.deleteUser,
+		"GET " + pathKafka + "/user/{userId}":                    h.onCluster(getUser),
+		"DELETE " + pathKafka + "/user/{userId}":                 h.onCluster(deleteUser),
 		"GET " + pathKafka + "/user/{userId}/access":             h.noCertificates,
 		"POST " + pathKafka + "/user/{userId}/credentials/reset": h.resetPassword,
 	}
 	// The calls had the name acl before they were called topicAcl.
 	for _, name := range []string{"/topicAcl", "/acl"} {
-		routes["GET "+pathKafka+name] = h.listACLs
+		routes["GET "+pathKafka+name] = h.onCluster(listACLs)
 		routes["POST "+pathKafka+name] = h.createACL
-		routes["GET "+pathKafka+name+"/{aclId}"] = h.getACL
-		routes["DELETE "+pathKafka+name+"/{aclId}"] = h.deleteACL
+		routes["GET "+pathKafka+name+"/{aclId}"] = h.onCluster(getACL)
+		routes["DELETE "+pathKafka+name+"/{aclId}"] = h.onCluster(deleteACL)
 	}
 	for pattern, do := range routes {
 		h.mux.HandleFunc(pattern, h.serve(do))

@@ -173,7 +173,7 @@ func (h *Handler) integrate(c *call, s mirrorService, k kafkaService) (any, erro
 	changes := []control.Change{control.PutDocument{Kind: kindIntegration, ID: l.id, Value: encode(l.doc), If: control.Absent}}
 	s.doc.Integrations = append(slices.Clone(s.doc.Integrations), l.id)
 	_, err := h.o.Control.Commit(c.Context(), append(changes, s.put()...)...)
-	if err != nil && control.KindOf(err) == control.Conflict {
+	if control.KindOf(err) == control.Conflict {
 		return nil, conflict("service %s has an integration with Kafka service %s: %s", s.id, k.id, l.id)
 	}
 	if err != nil {

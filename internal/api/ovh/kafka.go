@@ -57,6 +57,32 @@ func (h *Handler) open(c *call) (kafkaService, *cluster.Client, error) {
 	return k, cl, err
 }
 
+// onCluster is work with a client of the service that the path names.
+func (h *Handler) onCluster(do func(*call, kafkaService, *cluster.Client) (any, error)) work {
+	return func(c *call) (any, error) {
+		k, cl, err := h.open(c)
+		if err != nil {
+			return nil, err
+		}
+		defer cl.Close()
+		return do(c, k, cl)
+	}
+}
+
+// await looks until a cluster shows what was changed there, a moment after its answer.
+func await(ctx context.Context, look func() (shown bool, err error)) error {
+	for {
+		if shown, err := look(); shown || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 func (h *Handler) listKafkas(c *call) (any, error) { return h.kafkaIDs(c), nil }
 
 func (h *Handler) createKafka(*call) (any, error) {

@@ -249,7 +249,7 @@ func (h *Handler) createReplication(c *call) (any, error) {
 		control.PutFlow{Flow: f, If: control.Absent},
 		control.PutDocument{Kind: kindReplication, ID: r.ID, Value: encode(doc), If: control.Absent},
 		source.using(r.ID, true), target.using(r.ID, true))
-	if err != nil && control.KindOf(err) == control.Conflict {
+	if control.KindOf(err) == control.Conflict {
 		if other := h.between(c, doc.Source, doc.Target); other != "" {
 			return nil, conflict("there is a replication between these services already: %s", other)
 		}
@@ -279,9 +279,9 @@ func (h *Handler) updateReplication(c *call) (any, error) {
 	}
 	r := s.answer()
 	b := c.body()
-	b.fixed("id", r.ID)
-	b.fixed("sourceIntegration", r.SourceIntegration)
-	b.fixed("targetIntegration", r.TargetIntegration)
+	b.Fixed("id", r.ID)
+	b.Fixed("sourceIntegration", r.SourceIntegration)
+	b.Fixed("targetIntegration", r.TargetIntegration)
 	r.fill(b)
 	if err := b.Done(); err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func (h *Handler) mirrorByID(c *call, id string) (mirrorService, error) {
 	}
 	missing := notFound(classServiceNotFound, "there is no MirrorMaker service %s in project %s", id, c.project)
 	d, err := h.o.Control.Document(c.Context(), kindService, id)
-	if control.KindOf(err) == control.NotFound && err != nil {
+	if control.KindOf(err) == control.NotFound {
 		return mirrorService{}, missing
 	}
 	if err != nil {

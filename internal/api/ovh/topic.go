@@ -48,12 +48,7 @@ func userTopics(ctx context.Context, cl *cluster.Client) ([]kafka.TopicDetail, e
 	return all, err
 }
 
-func (h *Handler) listTopics(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func listTopics(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	topics, err := userTopics(c.Context(), cl)
 	if err != nil {
 		return nil, err
@@ -112,12 +107,7 @@ func describe(ctx context.Context, k kafkaService, cl *cluster.Client, t kafka.T
 	return out, nil
 }
 
-func (h *Handler) getTopic(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func getTopic(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	t, err := topicOf(c, k, cl)
 	if err != nil {
 		return nil, err
@@ -183,31 +173,25 @@ func (h *Handler) createTopic(c *call) (any, error) {
 }
 
 // awaitTopic describes a topic as soon as the cluster's metadata shows the change
-// that was made, which is a moment after its answer.
+// that was made.
 func awaitTopic(ctx context.Context, k kafkaService, cl *cluster.Client, name string, shown func(kafka.TopicDetail) bool) (any, error) {
-	for {
+	var t kafka.TopicDetail
+	err := await(ctx, func() (bool, error) {
 		topics, err := userTopics(ctx, cl)
-		if err != nil {
-			return nil, err
-		}
 		i := slices.IndexFunc(topics, func(t kafka.TopicDetail) bool { return t.Name == name })
-		if i >= 0 && shown(topics[i]) {
-			return describe(ctx, k, cl, topics[i])
+		if err != nil || i < 0 {
+			return false, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func (h *Handler) updateTopic(c *call) (any, error) {
-	k, cl, err := h.open(c)
+		t = topics[i]
+		return shown(t), nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer cl.Close()
+	return describe(ctx, k, cl, t)
+}
+
+func updateTopic(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	ctx := c.Context()
 	t, err := topicOf(c, k, cl)
 	if err != nil {
@@ -218,8 +202,8 @@ func (h *Handler) updateTopic(c *call) (any, error) {
 		return nil, err
 	}
 	b := c.body()
-	b.fixed("id", now.ID)
-	b.fixed("name", now.Name)
+	b.Fixed("id", now.ID)
+	b.Fixed("name", now.Name)
 	said := readTopic(b)
 	if said.replication != 0 && said.replication != now.Replication {
 		b.Fail("replication", "cannot be changed here: reassign the partitions with Kafka's own tools")
@@ -249,12 +233,7 @@ func (h *Handler) updateTopic(c *call) (any, error) {
 	return awaitTopic(ctx, k, cl, t.Name, func(t kafka.TopicDetail) bool { return int64(len(t.Partitions)) == want })
 }
 
-func (h *Handler) deleteTopic(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func deleteTopic(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	t, err := topicOf(c, k, cl)
 	if err != nil {
 		return nil, err

@@ -28,12 +28,7 @@ func userAnswer(k kafkaService, name string) user {
 	return user{ID: idOf("user", k.alias, name), Username: name, Status: statusReady}
 }
 
-func (h *Handler) listUsers(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func listUsers(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	users, err := cl.ScramUsers(c.Context())
 	if err != nil {
 		return nil, err
@@ -60,12 +55,7 @@ func userOf(c *call, k kafkaService, cl *cluster.Client) (kafka.ScramUser, error
 	return kafka.ScramUser{}, notFound(classUserNotFound, "there is no user %s on Kafka service %s", id, k.id)
 }
 
-func (h *Handler) getUser(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func getUser(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	u, err := userOf(c, k, cl)
 	if err != nil {
 		return nil, err
@@ -131,12 +121,7 @@ func (h *Handler) resetPassword(c *call) (any, error) {
 	return out, nil
 }
 
-func (h *Handler) deleteUser(c *call) (any, error) {
-	k, cl, err := h.open(c)
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
+func deleteUser(c *call, k kafkaService, cl *cluster.Client) (any, error) {
 	u, err := userOf(c, k, cl)
 	if err != nil {
 		return nil, err
