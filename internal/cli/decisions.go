@@ -102,7 +102,9 @@ func flowBefore(dep *config.Deployment, said string) (mirror.FlowID, string, err
 	switch {
 	case strings.Contains(said, "->"):
 		return mirror.FlowID{}, "", fmt.Errorf("no such flow copies topics in the file: it has %v", enabled)
-	case len(enabled) != 1:
+	case len(enabled) == 0:
+		return mirror.FlowID{}, "", fmt.Errorf("no flow of the file copies topics")
+	case len(enabled) > 1:
 		return mirror.FlowID{}, "", fmt.Errorf("say which flow, as in %s:%s", enabled[0], said)
 	}
 	return enabled[0], said, nil

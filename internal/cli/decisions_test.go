@@ -12,6 +12,7 @@ func TestDecisionsOfTheCommandLine(t *testing.T) {
 		return config.Load(config.Source{Name: "f", Bytes: []byte("clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC.bootstrap.servers = c:1\n" + flows)})
 	}
 	one, two := load("A->B.enabled = true"), load("A->B.enabled = true\nA->C.enabled = true")
+	none := load("A->B.emit.heartbeats.enabled = true")
 	for _, tt := range []struct {
 		dep            *config.Deployment
 		answer, accept string
@@ -23,6 +24,7 @@ func TestDecisionsOfTheCommandLine(t *testing.T) {
 		{dep: two, accept: "A->B:A.orders:cleanup.policy", want: "A->B A.orders cleanup.policy"},
 		{dep: two, answer: "orders:3=scan", want: "say which flow, as in A->B:orders:3=scan"},
 		{dep: one, answer: "A->C:orders:3=scan", want: "no such flow"},
+		{dep: none, answer: "orders:3=scan", want: "no flow of the file copies topics"},
 		{dep: one, answer: "orders=scan", want: "want TOPIC:PARTITION=CHOICE"},
 		{dep: one, answer: "orders:-1=scan", want: "want TOPIC:PARTITION=CHOICE"},
 		{dep: one, answer: "orders:1=park", want: `"park" is no choice`},

@@ -70,7 +70,11 @@ func runHandback(cmd *cobra.Command, g *globals, o handbackOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := g.refuseWorkers(cmd.Context(), dep, aliases(o.Clusters), o.Wait); err != nil {
+	into, err := targets(dep, o.Clusters)
+	if err != nil {
+		return err
+	}
+	if err := g.refuseWorkers(cmd.Context(), dep, into, o.Wait); err != nil {
 		return err
 	}
 	log, flush := g.quietLog()
@@ -83,7 +87,7 @@ func runHandback(cmd *cobra.Command, g *globals, o handbackOptions) error {
 	defer place.Release()
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.Within)
 	defer cancel()
-	report := handbackReport{o.File, daemon.Handback(ctx, dep, aliases(o.Clusters), place.Name, log)}
+	report := handbackReport{o.File, daemon.Handback(ctx, dep, into, place.Name, log)}
 	if g.Output == "json" {
 		err = g.writeJSON(report)
 	} else {

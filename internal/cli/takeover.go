@@ -47,7 +47,11 @@ none is left out. What 'heliograph plan FILE' says beforehand is what it does.
 			if err != nil {
 				return err
 			}
-			if err := g.refuseWorkers(cmd.Context(), dep, aliases(o.Clusters), wait); err != nil {
+			into, err := targets(dep, o.Clusters)
+			if err != nil {
+				return err
+			}
+			if err := g.refuseWorkers(cmd.Context(), dep, into, wait); err != nil {
 				return err
 			}
 			return runRun(cmd, g, o)
