@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,7 +9,6 @@ import (
 	"heliograph/internal/config"
 	"heliograph/internal/daemon"
 	"heliograph/internal/mirror"
-	"heliograph/internal/telemetry"
 )
 
 // checkOptions is check's command line.
@@ -109,7 +107,7 @@ func runCheck(cmd *cobra.Command, g *globals, o checkOptions) error {
 	if !r.OK {
 		code = exitFile
 	} else if o.Connect {
-		log, flush := telemetry.NewLogger(g.Err, telemetry.LogOptions{Format: telemetry.LogFormat(g.Output), Level: slog.LevelError, Terminal: telemetry.IsTerminal(g.Err)})
+		log, flush := g.quietLog()
 		r.Survey, err = daemon.Look(cmd.Context(), dep, into, log)
 		flush()
 		if err != nil {

@@ -137,8 +137,14 @@ func runGroups(cmd *cobra.Command, g *globals, o groupsOptions) error {
 	if err != nil {
 		return exit(exitFile, err)
 	}
+	return g.tellGroups(groupsReport{o.File, flows}, flows)
+}
+
+// tellGroups prints how groups stand, as the report or for people.
+func (g *globals) tellGroups(report any, flows []daemon.FlowGroups) error {
+	var err error
 	if g.Output == "json" {
-		err = g.writeJSON(groupsReport{o.File, flows})
+		err = g.writeJSON(report)
 	} else {
 		var b strings.Builder
 		for i := range flows {

@@ -65,13 +65,19 @@ func runLosses(cmd *cobra.Command, g *globals, o lossesOptions) error {
 	log, flush := g.quietLog()
 	found, failed := daemon.ReadLosses(cmd.Context(), dep, o.LossesOptions, log)
 	flush()
+	r := lossesReport{File: o.File, Losses: found}
+	if failed != nil {
+		r.Error = failed.Error()
+	}
+	return g.tellLosses(r, found, failed)
+}
+
+// tellLosses prints losses, as the report or for people. failed is why some may be lacking.
+func (g *globals) tellLosses(report any, found []daemon.Loss, failed error) error {
+	var err error
 	switch {
 	case g.Output == "json":
-		r := lossesReport{File: o.File, Losses: found}
-		if failed != nil {
-			r.Error = failed.Error()
-		}
-		err = g.writeJSON(r)
+		err = g.writeJSON(report)
 	case len(found) > 0:
 		_, err = fmt.Fprint(g.Out, lossesText(found))
 	case failed == nil:

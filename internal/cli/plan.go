@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"heliograph/internal/config"
 	"heliograph/internal/daemon"
-	"heliograph/internal/telemetry"
 )
 
 // planOptions is plan's command line.
@@ -53,7 +51,7 @@ func runPlan(cmd *cobra.Command, g *globals, o planOptions) error {
 	if err != nil {
 		return err
 	}
-	log, flush := telemetry.NewLogger(g.Err, telemetry.LogOptions{Format: telemetry.LogFormat(g.Output), Level: slog.LevelError, Terminal: telemetry.IsTerminal(g.Err)})
+	log, flush := g.quietLog()
 	p, err := daemon.Foresee(cmd.Context(), dep, into, log)
 	flush()
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliograph/internal/client"
-	"heliograph/internal/config"
 	"heliograph/internal/daemon"
 	"heliograph/internal/mirror"
 	"heliograph/internal/verify"
@@ -68,17 +67,7 @@ func remoteGroups(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return err
 	}
-	if g.Output == "json" {
-		err = g.writeJSON(map[string]any{"flows": []json.RawMessage{raw}})
-	} else {
-		var b strings.Builder
-		writeFlowGroups(&b, &f)
-		_, err = io.WriteString(g.Out, b.String())
-	}
-	if err == nil && f.Error != "" {
-		return exitSaid(exitFile)
-	}
-	return err
+	return g.tellGroups(map[string]any{"flows": []json.RawMessage{raw}}, []daemon.FlowGroups{f})
 }
 
 func remoteLosses(cmd *cobra.Command, g *globals, c *client.Client, args []string) error {
@@ -94,21 +83,10 @@ func remoteLosses(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/losses", Query: query}, &answer); err != nil {
 		return err
 	}
-	switch {
-	case g.Output == "json":
-		if answer.Items == nil {
-			answer.Items = []daemon.Loss{}
-		}
-		err = g.writeJSON(map[string]any{"losses": answer.Items})
-	case len(answer.Items) > 0:
-		_, err = io.WriteString(g.Out, lossesText(answer.Items))
-	default:
-		_, err = fmt.Fprintln(g.Out, "no losses")
+	if answer.Items == nil {
+		answer.Items = []daemon.Loss{}
 	}
-	if err == nil && len(answer.Items) > 0 {
-		return exitSaid(exitLosses)
-	}
-	return err
+	return g.tellLosses(map[string]any{"losses": answer.Items}, answer.Items, nil)
 }
 
 func remoteTranslate(cmd *cobra.Command, g *globals, c *client.Client, args []string) error {
@@ -138,20 +116,7 @@ func remoteTranslate(cmd *cobra.Command, g *globals, c *client.Client, args []st
 	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/translate", Query: query}, &answer); err != nil {
 		return err
 	}
-	if g.Output == "json" {
-		err = g.writeJSON(map[string]any{"answers": answer.Items})
-	} else {
-		_, err = io.WriteString(g.Out, translateText(answer.Items))
-	}
-	if err != nil {
-		return err
-	}
-	for _, a := range answer.Items {
-		if !a.Known() {
-			return exitSaid(exitUnknown)
-		}
-	}
-	return nil
+	return g.tellTranslated(map[string]any{"answers": answer.Items}, answer.Items)
 }
 
 // verificationView is a verification of the server.
@@ -185,9 +150,9 @@ func remoteVerify(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 		body["wait_seconds"] = int64((wait + time.Second - 1) / time.Second)
 	}
 	if text, _ := cmd.Flags().GetString("rate"); text != "" { // as above
-		rate, err := config.ParseSize(strings.TrimSuffix(text, "/s"))
-		if err != nil || rate <= 0 {
-			return exit(exitUsage, fmt.Errorf("--rate %q: write bytes per second, such as 1048576 or 50MiB", text))
+		rate, err := readRate(text)
+		if err != nil {
+			return exit(exitUsage, err)
 		}
 		body["bytes_per_second"] = rate
 	}
@@ -251,20 +216,8 @@ func (g *globals) tellVerification(cmd *cobra.Command, v *verificationView) erro
 	if v.State != "done" {
 		failed = fmt.Errorf("the verification %s: %s", v.State, v.Error)
 	}
-	r := newVerifyReport(v.Flow, flows, failed)
 	file, _ := cmd.Flags().GetString("report") // fails only for a flag that is not there
-	if err := g.writeVerify(r, file); err != nil {
-		return exit(verifyUnknown, err)
-	}
-	switch {
-	case failed != nil && len(flows) == 0 && g.Output != "json":
-		return exit(verifyUnknown, failed)
-	case r.Verdict == verify.Different:
-		return exitSaid(verifyDifferent)
-	case r.Verdict == verify.Unknown:
-		return exitSaid(verifyUnknown)
-	}
-	return nil
+	return g.tellVerify(v.Flow, flows, failed, file)
 }
 
 func newLogs(g *globals) *cobra.Command {

@@ -53,7 +53,7 @@ when its content has changed; only the flows that a change concerns are touched.
 }
 
 func runServe(cmd *cobra.Command, g *globals, o serveFlags) error {
-	ctx, received, stop := untilSignal(cmd.Context())
+	ctx, _, stop := untilSignal(cmd.Context())
 	defer stop()
 	s, err := g.newSession(o.LogLevel)
 	if err != nil {
@@ -69,9 +69,6 @@ func runServe(cmd *cobra.Command, g *globals, o serveFlags) error {
 	}
 	s.log.Info("the API is served", telemetry.KeyAddress, srv.Address(), "token_file", srv.TokenFile())
 	err = srv.Run(ctx)
-	if ctx.Err() != nil {
-		<-received
-	}
 	if err == nil {
 		s.log.Info("stopped")
 	}

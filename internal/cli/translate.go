@@ -125,8 +125,14 @@ func runTranslate(cmd *cobra.Command, g *globals, o translateOptions) error {
 	if err != nil {
 		return exit(exitFile, err)
 	}
+	return g.tellTranslated(translateReport{o.File, answers}, answers)
+}
+
+// tellTranslated prints answers, as the report or for people.
+func (g *globals) tellTranslated(report any, answers []daemon.Translated) error {
+	var err error
 	if g.Output == "json" {
-		err = g.writeJSON(translateReport{o.File, answers})
+		err = g.writeJSON(report)
 	} else {
 		_, err = fmt.Fprint(g.Out, translateText(answers))
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -111,11 +110,10 @@ func runVerify(cmd *cobra.Command, g *globals, o verifyOptions) error {
 		vo.Wait = 0
 	}
 	if o.Rate != "" {
-		rate, err := config.ParseSize(strings.TrimSuffix(o.Rate, "/s"))
-		if err != nil || rate <= 0 {
-			return fmt.Errorf("--rate %q: write bytes per second, such as 1048576 or 50MiB", o.Rate)
+		var err error
+		if vo.BytesPerSecond, err = readRate(o.Rate); err != nil {
+			return err
 		}
-		vo.BytesPerSecond = rate
 	}
 	dep, err := g.loadSound(o.File, o.Strict)
 	if err != nil {
@@ -123,7 +121,7 @@ func runVerify(cmd *cobra.Command, g *globals, o verifyOptions) error {
 	}
 	v := g.newVerifyView()
 	vo.Begin, vo.Watch = v.begin, v.watch
-	log, flush := telemetry.NewLogger(g.Err, telemetry.LogOptions{Format: telemetry.LogFormat(g.Output), Level: slog.LevelError, Terminal: telemetry.IsTerminal(g.Err)})
+	log, flush := g.quietLog()
 	ctx, _, stop := untilSignal(cmd.Context())
 	defer stop()
 	flows, err := daemon.Verify(ctx, dep, vo, log)
@@ -132,13 +130,28 @@ func runVerify(cmd *cobra.Command, g *globals, o verifyOptions) error {
 	if ctx.Err() != nil {
 		err = errors.New("interrupted: nothing was shown")
 	}
-	r := newVerifyReport(o.File, flows, err)
-	if err := g.writeVerify(r, o.Report); err != nil {
+	return g.tellVerify(o.File, flows, err, o.Report)
+}
+
+// readRate reads --rate.
+func readRate(text string) (int64, error) {
+	rate, err := config.ParseSize(strings.TrimSuffix(text, "/s"))
+	if err != nil || rate <= 0 {
+		return 0, fmt.Errorf("--rate %q: write bytes per second, such as 1048576 or 50MiB", text)
+	}
+	return rate, nil
+}
+
+// tellVerify reports on a file, or on a flow of a server, and ends with the verdict. A failed
+// verification may have reports of what it had compared.
+func (g *globals) tellVerify(name string, flows []*verify.Report, failed error, path string) error {
+	r := newVerifyReport(name, flows, failed)
+	if err := g.writeVerify(r, path); err != nil {
 		return exit(verifyUnknown, err)
 	}
 	switch {
-	case err != nil && len(flows) == 0 && g.Output != "json":
-		return exit(verifyUnknown, err)
+	case failed != nil && len(flows) == 0 && g.Output != "json":
+		return exit(verifyUnknown, failed)
 	case r.Verdict == verify.Different:
 		return exitSaid(verifyDifferent)
 	case r.Verdict == verify.Unknown:
