@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
@@ -116,7 +117,7 @@ func fill(o *jsonobject.Object, f *control.Flow) {
 	}
 	excludes(o, f)
 	if v, given := o.Text("config_properties_exclude"); given {
-		entries := slices.DeleteFunc(list(v), func(e string) bool { return e == neverCopied })
+		entries := slices.DeleteFunc(adapter.Entries(v), func(e string) bool { return e == neverCopied })
 		f.Properties[keyConfigExclude] = strings.Join(append(entries, neverCopied), ",")
 	}
 	if on, given := o.Flag("exactly_once_delivery_enabled"); given {
@@ -154,17 +155,6 @@ func excludes(o *jsonobject.Object, f *control.Flow) {
 	}
 }
 
-// list takes a property's list apart.
-func list(text string) []string {
-	var out []string
-	for entry := range strings.SplitSeq(text, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			out = append(out, entry)
-		}
-	}
-	return out
-}
-
 // shown is a flow as Aiven's clients read it.
 func (h *handler) shown(r *http.Request, f control.Flow) replicationFlow {
 	p := defaults()
@@ -174,8 +164,8 @@ func (h *handler) shown(r *http.Request, f control.Flow) replicationFlow {
 		return n
 	}
 	out := replicationFlow{
-		SourceCluster: f.Source, TargetCluster: f.Target, Enabled: f.Enabled && !f.Paused, Topics: list(p["topics"]),
-		TopicsBlacklist: list(p[keyExclude]), TopicsExclude: list(p[keyExclude]),
+		SourceCluster: f.Source, TargetCluster: f.Target, Enabled: f.Enabled && !f.Paused, Topics: adapter.Entries(p["topics"]),
+		TopicsBlacklist: adapter.Entries(p[keyExclude]), TopicsExclude: adapter.Entries(p[keyExclude]),
 		ReplicationPolicyClass:          cmp.Or(p["replication.policy.class"], mirrorPackage+"DefaultReplicationPolicy"),
 		SyncGroupOffsetsEnabled:         p["sync.group.offsets.enabled"] == "true",
 		SyncGroupOffsetsIntervalSeconds: number("sync.group.offsets.interval.seconds"),
@@ -185,7 +175,7 @@ func (h *handler) shown(r *http.Request, f control.Flow) replicationFlow {
 		ExactlyOnceDeliveryEnabled:      p[keyExactlyOnce] == "required",
 	}
 	if v, ok := p[keyConfigExclude]; ok {
-		entries := slices.DeleteFunc(list(v), func(e string) bool { return e == neverCopied })
+		entries := slices.DeleteFunc(adapter.Entries(v), func(e string) bool { return e == neverCopied })
 		out.ConfigPropertiesExclude = new(strings.Join(entries, ","))
 	}
 	if n := number(keyFactor); n > 0 {

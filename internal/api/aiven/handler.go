@@ -1,9 +1,7 @@
 package aiven
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
@@ -73,13 +72,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 		return
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		other := *r
-		other.Method = method
-		if _, pattern := h.mux.Handler(&other); pattern != "" {
-			h.refuse(w, r, &Error{Status: http.StatusMethodNotAllowed, Message: "this path has no " + r.Method})
-			return
-		}
+	if adapter.OtherMethod(h.mux, r) {
+		h.refuse(w, r, &Error{Status: http.StatusMethodNotAllowed, Message: "this path has no " + r.Method})
+		return
 	}
 	h.refuse(w, r, &Error{Status: http.StatusNotFound, Message: "heliograph has no such call of Aiven's API: it answers for replication flows only"})
 }
@@ -100,11 +95,7 @@ func (h *handler) work(w http.ResponseWriter, r *http.Request, do work) (int, an
 	if !ok {
 		return 0, nil, &Error{Status: http.StatusUnauthorized, Message: "Missing or invalid token"}
 	}
-	need := control.ScopeWrite
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		need = control.ScopeRead
-	}
-	if !actor.May(need) {
+	if !actor.May(adapter.Scope(r)) {
 		return 0, nil, &Error{Status: http.StatusForbidden, Message: "The token does not permit this call"}
 	}
 	if name := r.PathValue("project"); actor.Tenant != "" && actor.Tenant != name {
@@ -171,7 +162,7 @@ func answerOf(err error) *Error {
 	}
 	switch e.Kind {
 	case control.Invalid:
-		return &Error{Status: http.StatusBadRequest, Message: inFields(e)}
+		return &Error{Status: http.StatusBadRequest, Message: adapter.Invalid(e, fieldOf)}
 	case control.NotFound:
 		return &Error{Status: http.StatusNotFound, Message: e.Message}
 	case control.Conflict:
@@ -185,22 +176,6 @@ func answerOf(err error) *Error {
 	case control.Internal:
 	}
 	return &Error{Status: http.StatusInternalServerError, Message: "heliograph failed; its log says why"}
-}
-
-// inFields says what is wrong by Aiven's names of the fields.
-func inFields(e *control.Error) string {
-	var parts []string
-	for _, f := range e.Fields {
-		text := "[" + fieldOf(f.Name) + "] " + f.Reason
-		if f.Hint != "" {
-			text += " (" + f.Hint + ")"
-		}
-		parts = append(parts, text)
-	}
-	if len(parts) == 0 {
-		return e.Message
-	}
-	return strings.Join(parts, "; ")
 }
 
 // fieldOf is Aiven's name of a setting, or of a part of a flow.
@@ -224,15 +199,6 @@ func fieldOf(name string) string {
 }
 
 func answer(w http.ResponseWriter, status int, value any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		b.Reset()
-		status = http.StatusInternalServerError
-		b.WriteString(`{"message": "heliograph failed", "errors": []}`)
-	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	adapter.Answer(w, status, value, errorBody{Message: "heliograph failed", Errors: []oneError{}})
 }

@@ -1,9 +1,7 @@
 package connect
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
@@ -107,13 +106,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 		return
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		other := *r
-		other.Method = method
-		if _, pattern := h.mux.Handler(&other); pattern != "" {
-			h.refuse(w, r, &Error{http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed"})
-			return
-		}
+	if adapter.OtherMethod(h.mux, r) {
+		h.refuse(w, r, &Error{http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed"})
+		return
 	}
 	h.refuse(w, r, &Error{http.StatusNotFound, "HTTP 404 Not Found"})
 }
@@ -135,11 +130,7 @@ func (h *handler) work(w http.ResponseWriter, r *http.Request, do work) (reply, 
 		w.Header().Set("WWW-Authenticate", `Basic realm="heliograph"`)
 		return reply{}, &Error{http.StatusUnauthorized, "User cannot access the resource: a token is needed, as bearer token or as password."}
 	}
-	need := control.ScopeWrite
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		need = control.ScopeRead
-	}
-	if !actor.May(need) {
+	if !actor.May(adapter.Scope(r)) {
 		return reply{}, &Error{http.StatusForbidden, "the token may only read"}
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -236,17 +227,8 @@ func answer(w http.ResponseWriter, out reply) {
 		w.WriteHeader(out.status)
 		return
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out.value); err != nil {
-		b.Reset()
-		out.status = http.StatusInternalServerError
-		b.WriteString(`{"error_code": 500, "message": "heliograph failed"}`)
-	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(out.status)
-	_, _ = w.Write(b.Bytes())
+	adapter.Answer(w, out.status, out.value, errorBody{http.StatusInternalServerError, "heliograph failed"})
 }
 
 // root says who answers, in the place of Connect's worker.

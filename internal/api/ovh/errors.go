@@ -1,11 +1,13 @@
 package ovh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/control"
 	"heliograph/internal/kafka"
@@ -112,23 +114,7 @@ var fieldNames = map[string]string{
 func answerOfControl(e *control.Error) *Error {
 	switch e.Kind {
 	case control.Invalid:
-		message := e.Message
-		for i, f := range e.Fields {
-			name, ok := fieldNames[f.Name]
-			if !ok {
-				name = f.Name
-			}
-			text := "[" + name + "] " + f.Reason
-			if f.Hint != "" {
-				text += " (" + f.Hint + ")"
-			}
-			if i == 0 {
-				message = text
-			} else {
-				message += "; " + text
-			}
-		}
-		return badRequest("%s", message)
+		return badRequest("%s", adapter.Invalid(e, func(name string) string { return cmp.Or(fieldNames[name], name) }))
 	case control.NotFound:
 		return notFound(classNotFound, "%s", e.Message)
 	case control.Conflict:

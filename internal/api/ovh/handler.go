@@ -1,9 +1,7 @@
 package ovh
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
 	"heliograph/internal/cluster"
 	"heliograph/internal/control"
@@ -223,12 +222,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unknown is the answer to a path or a method that there is not.
 func (h *Handler) unknown(r *http.Request) *Error {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		other := *r
-		other.Method = method
-		if _, pattern := h.mux.Handler(&other); pattern != "" {
-			return &Error{Status: http.StatusMethodNotAllowed, Class: "Client::MethodNotAllowed", Message: "this path has no " + r.Method}
-		}
+	if adapter.OtherMethod(h.mux, r) {
+		return &Error{Status: http.StatusMethodNotAllowed, Class: "Client::MethodNotAllowed", Message: "this path has no " + r.Method}
 	}
 	return notFound(classNotFound, "Got an invalid (or empty) URL")
 }
@@ -271,11 +266,7 @@ func (h *Handler) work(w http.ResponseWriter, r *http.Request, do work) (any, er
 	} else if grant.Project != "" && grant.Project != c.project {
 		return nil, notFound(classNotFound, "The requested object (serviceName = %s) does not exist", c.project)
 	}
-	need := control.ScopeWrite
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		need = control.ScopeRead
-	}
-	if !grant.Actor.May(need) {
+	if !grant.Actor.May(adapter.Scope(r)) {
 		return nil, &Error{Status: http.StatusForbidden, Class: classForbidden, Message: "This call has not been granted", Code: "NOT_GRANTED_CALL"}
 	}
 	for _, name := range []string{"clusterId", "integrationId", "replicationId", "nodeId", "topicId", "aclId", "userId", "maintenanceId", "subscriptionId"} {
@@ -303,16 +294,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // answer writes a value as OVHcloud's clients expect it: even nothing is a null.
 func answer(w http.ResponseWriter, status int, value any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		status, value = http.StatusInternalServerError, internal().body()
-		b.Reset()
-		_ = enc.Encode(value)
-	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache, no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	adapter.Answer(w, status, value, internal().body())
 }

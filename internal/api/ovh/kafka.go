@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/cluster"
 	"heliograph/internal/control"
 )
@@ -167,7 +168,7 @@ func endpoints(k kafkaService) []endpoint {
 		component = "kafkaSASL"
 	}
 	out := []endpoint{}
-	for _, address := range list(k.cluster.Properties["bootstrap.servers"]) {
+	for _, address := range adapter.Entries(k.cluster.Properties["bootstrap.servers"]) {
 		host, text, err := net.SplitHostPort(address)
 		port, err2 := strconv.Atoi(text)
 		if errors.Join(err, err2) != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/control"
 )
 
@@ -69,9 +70,9 @@ func (r *replication) settings(f *control.Flow) {
 	p := f.Properties
 	r.Enabled = f.Enabled && !f.Paused
 	if v, ok := p[keyTopics]; ok {
-		r.Topics = list(v)
+		r.Topics = adapter.Entries(v)
 	}
-	r.TopicExcludeList = list(p[keyExclude])
+	r.TopicExcludeList = adapter.Entries(p[keyExclude])
 	r.SyncGroupOffsets = p[keySyncOffsets] == "true"
 	if n, err := strconv.ParseInt(p[keySyncInterval], 10, 64); err == nil {
 		r.SyncInterval = n
@@ -80,17 +81,6 @@ func (r *replication) settings(f *control.Flow) {
 	if v, ok := p[keyPolicy]; ok {
 		r.ReplicationPolicyClass = v
 	}
-}
-
-// list takes a property's list apart.
-func list(text string) []string {
-	out := []string{}
-	for entry := range strings.SplitSeq(text, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			out = append(out, entry)
-		}
-	}
-	return out
 }
 
 // fill takes over what a body says about the settings.
