@@ -11,8 +11,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"heliograph/internal/telemetry"
 )
@@ -81,7 +82,7 @@ func listen(ctx context.Context, address string, t *TLS) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	l = &limited{Listener: l, places: make(chan struct{}, maxConns)}
+	l = netutil.LimitListener(l, maxConns)
 	if t == nil {
 		return l, nil
 	}
@@ -98,36 +99,6 @@ func listen(ctx context.Context, address string, t *TLS) (net.Listener, error) {
 		// Read for every connection: a renewed certificate is served without a restart.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair() },
 	}), nil
-}
-
-// limited accepts so many connections at a time; others wait.
-type limited struct {
-	net.Listener
-	places chan struct{}
-}
-
-// Accept waits for a place and then for a connection.
-func (l *limited) Accept() (net.Conn, error) {
-	l.places <- struct{}{}
-	free := sync.OnceFunc(func() { <-l.places })
-	c, err := l.Listener.Accept()
-	if err != nil {
-		free()
-		return nil, err
-	}
-	return &placed{c, free}, nil
-}
-
-// placed is a connection that gives its place back.
-type placed struct {
-	net.Conn
-	free func()
-}
-
-// Close ends the connection.
-func (p *placed) Close() error {
-	defer p.free()
-	return p.Conn.Close()
 }
 
 // serve answers until ctx ends, and then what is under way.
