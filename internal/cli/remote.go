@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliograph/internal/client"
+	"heliograph/internal/mirror"
 )
 
 // exitServer is the code of verbs that ask a server which does not answer, or does
@@ -37,20 +38,16 @@ func (r *remoteFlags) register(g *globals, cmd *cobra.Command) {
 	f.StringVar(&r.Context, "context", "", "a server by its name, see heliograph context")
 	f.StringVar(&r.TokenFile, "token-file", "", "file with the token (default: the context's, HELIOGRAPH_TOKEN_FILE, or the token in HELIOGRAPH_TOKEN)")
 	f.StringVar(&r.CAFile, "ca-file", "", "file with the certificates to trust, as PEM (default: the system's)")
-	complete(cmd, "context", func(string) []string {
-		c, err := g.contexts()
-		if err != nil {
-			return nil
-		}
-		return c.Names()
-	})
+	_ = cmd.RegisterFlagCompletionFunc("context", g.completeContexts) // fails only for a flag that is not there
 }
 
-// complete registers completions that do not fall back to files.
-func complete(cmd *cobra.Command, flag string, f func(prefix string) []string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) { // fails only for a flag that is not there
-		return f(prefix), cobra.ShellCompDirectiveNoFileComp
-	})
+// completeContexts completes the name of a context.
+func (g *globals) completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := g.contexts()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // given says whether the command line asks for a server.
@@ -130,13 +127,18 @@ func refused(err error) error {
 }
 
 // flowArgument reads the name of a flow.
-func flowArgument(name string) (path string, err error) {
+func flowArgument(name string) (mirror.FlowID, error) {
 	source, target, ok := strings.Cut(name, "->")
 	source, target = strings.TrimSpace(source), strings.TrimSpace(target)
 	if !ok || source == "" || target == "" {
-		return "", fmt.Errorf("%q is no flow: write 'A->B'", name)
+		return mirror.FlowID{}, exit(exitUsage, fmt.Errorf("%q is no flow: write 'A->B'", name))
 	}
-	return "/api/v1/flows/" + client.Segment(source) + "/" + client.Segment(target), nil
+	return mirror.FlowID{Source: mirror.ClusterAlias(source), Target: mirror.ClusterAlias(target)}, nil
+}
+
+// flowPath is where the API has a flow.
+func flowPath(id mirror.FlowID) string {
+	return "/api/v1/flows/" + client.Segment(string(id.Source)) + "/" + client.Segment(string(id.Target))
 }
 
 // page is what lists answer.
@@ -146,7 +148,7 @@ type page[T any] struct {
 }
 
 // all reads every page of a list.
-func all[T any](cmd *cobra.Command, c *client.Client, path string, query url.Values) ([]T, error) {
+func all[T any](ctx context.Context, c *client.Client, path string, query url.Values) ([]T, error) {
 	if query == nil {
 		query = url.Values{}
 	}
@@ -154,7 +156,7 @@ func all[T any](cmd *cobra.Command, c *client.Client, path string, query url.Val
 	items := []T{}
 	for {
 		var p page[T]
-		if _, err := c.Do(cmd.Context(), client.Request{Path: path, Query: query}, &p); err != nil {
+		if _, err := c.Do(ctx, client.Request{Path: path, Query: query}, &p); err != nil {
 			return nil, err
 		}
 		items = append(items, p.Items...)
@@ -165,62 +167,41 @@ func all[T any](cmd *cobra.Command, c *client.Client, path string, query url.Val
 	}
 }
 
-// completeFlows completes names of flows from the server; where none answers there
-// are no completions.
-func (g *globals) completeFlows(r *remoteFlags, position int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeFlows completes the name of a flow, the first argument, from the server.
+func (g *globals) completeFlows(r *remoteFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) != position {
+		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return g.flowNames(cmd, r), cobra.ShellCompDirectiveNoFileComp
+		return names(cmd, g, r, "/api/v1/flows", func(f flowView) string { return f.id().String() }), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // completeWithin bounds what a server may take to complete a word.
 const completeWithin = 3 * time.Second
 
-func (g *globals) flowNames(cmd *cobra.Command, r *remoteFlags) []string {
+// names are those of a list's items; where no server answers there are no completions.
+func names[T any](cmd *cobra.Command, g *globals, r *remoteFlags, path string, name func(T) string) []string {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	cmd.SetContext(ctx)
 	c, err := g.dial(r)
 	if err != nil {
 		return nil
 	}
-	flows, err := all[flowView](cmd, c, "/api/v1/flows", nil)
+	items, err := all[T](ctx, c, path, nil)
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, f := range flows {
-		names = append(names, f.name())
+	var out []string
+	for _, item := range items {
+		out = append(out, name(item))
 	}
-	return names
+	return out
 }
 
-func (g *globals) topicNames(cmd *cobra.Command, r *remoteFlags, flow string) []string {
-	path, err := flowArgument(flow)
-	if err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
-	defer cancel()
-	cmd.SetContext(ctx)
-	c, err := g.dial(r)
-	if err != nil {
-		return nil
-	}
-	topics, err := all[struct {
-		Source string `json:"source"`
-	}](cmd, c, path+"/topics", nil)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, t := range topics {
-		names = append(names, t.Source)
-	}
-	return names
+// topicView is what completions read of a flow's topic.
+type topicView struct {
+	Source string `json:"source"`
 }
 
 // withServer lets a verb that takes a file ask a server instead: with --server or
@@ -264,14 +245,18 @@ the file's place.
 		if !r.given() {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return g.completeFlows(&r, 0)(cmd, args, prefix)
+		return g.completeFlows(&r)(cmd, args, prefix)
 	}
 	if cmd.Flag("topic") != nil {
 		_ = cmd.RegisterFlagCompletionFunc("topic", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) { // as above
 			if !r.given() || len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return g.topicNames(cmd, &r, args[0]), cobra.ShellCompDirectiveNoFileComp
+			id, err := flowArgument(args[0])
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return names(cmd, g, &r, flowPath(id)+"/topics", func(t topicView) string { return t.Source }), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 	return cmd

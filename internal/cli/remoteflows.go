@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heliograph/internal/client"
+	"heliograph/internal/mirror"
 	"heliograph/internal/telemetry"
 )
 
@@ -32,7 +33,9 @@ type flowView struct {
 	File    string `json:"file"`
 }
 
-func (f *flowView) name() string { return f.Source + "->" + f.Target }
+func (f *flowView) id() mirror.FlowID {
+	return mirror.FlowID{Source: mirror.ClusterAlias(f.Source), Target: mirror.ClusterAlias(f.Target)}
+}
 
 // remoteVerb is a verb that always asks a server.
 func (g *globals) remoteVerb(cmd *cobra.Command, run func(cmd *cobra.Command, c *client.Client, args []string) error) *cobra.Command {
@@ -46,7 +49,7 @@ func (g *globals) remoteVerb(cmd *cobra.Command, run func(cmd *cobra.Command, c 
 		return refused(run(cmd, c, args))
 	}
 	if strings.Contains(cmd.Use, "FLOW") {
-		cmd.ValidArgsFunction = g.completeFlows(r, 0)
+		cmd.ValidArgsFunction = g.completeFlows(r)
 	}
 	return cmd
 }
@@ -82,7 +85,7 @@ func newFlows(g *globals) *cobra.Command {
 		if of != "" {
 			query.Set("cluster", of)
 		}
-		items, err := all[json.RawMessage](cmd, c, "/api/v1/flows", query)
+		items, err := all[json.RawMessage](cmd.Context(), c, "/api/v1/flows", query)
 		if err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func newFlows(g *globals) *cobra.Command {
 			if from == "" {
 				from = "api"
 			}
-			rows = append(rows, []string{f.name(), f.State, from, clean(f.Reason)})
+			rows = append(rows, []string{f.id().String(), f.State, from, clean(f.Reason)})
 		}
 		_, err = io.WriteString(g.Out, table([]string{"FLOW", "STATE", "FROM", "REASON"}, rows))
 		return err
@@ -127,12 +130,12 @@ func (g *globals) flowAction(verb, short, long string) *cobra.Command {
 		Args:    flowArg,
 	}
 	return g.remoteVerb(cmd, func(cmd *cobra.Command, c *client.Client, args []string) error {
-		path, err := flowArgument(args[0])
+		id, err := flowArgument(args[0])
 		if err != nil {
-			return exit(exitUsage, err)
+			return err
 		}
 		var answer json.RawMessage
-		if _, err := c.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: path + "/" + verb}, &answer); err != nil {
+		if _, err := c.Do(cmd.Context(), client.Request{Method: http.MethodPost, Path: flowPath(id) + "/" + verb}, &answer); err != nil {
 			return err
 		}
 		if g.Output == "json" {
@@ -142,7 +145,7 @@ func (g *globals) flowAction(verb, short, long string) *cobra.Command {
 		if err := json.Unmarshal(answer, &f); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(g.Out, "flow %s: %s\n", clean(f.name()), clean(f.State))
+		_, err = fmt.Fprintf(g.Out, "flow %s: %s\n", clean(f.id().String()), clean(f.State))
 		return err
 	})
 }
@@ -213,18 +216,18 @@ Exit codes:
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on until Ctrl-C")
 	return g.remoteVerb(cmd, func(cmd *cobra.Command, c *client.Client, args []string) error {
-		flow := ""
+		var id mirror.FlowID // none: all flows
 		if len(args) == 1 {
-			if _, err := flowArgument(args[0]); err != nil {
-				return exit(exitUsage, err)
+			var err error
+			if id, err = flowArgument(args[0]); err != nil {
+				return err
 			}
-			flow = strings.ReplaceAll(args[0], " ", "")
 		}
-		if watch {
-			return g.watchStatus(cmd, c, flow)
-		}
-		if flow != "" {
-			return g.flowStatus(cmd, c, flow)
+		switch {
+		case watch:
+			return g.watchStatus(cmd, c, id)
+		case len(args) == 1:
+			return g.flowStatus(cmd, c, id)
 		}
 		return g.allStatus(cmd, c)
 	})
@@ -232,18 +235,14 @@ Exit codes:
 
 // allStatus tells of every flow, of those that do not run too.
 func (g *globals) allStatus(cmd *cobra.Command, c *client.Client) error {
-	flows, err := all[flowView](cmd, c, "/api/v1/flows", nil)
+	flows, err := all[flowView](cmd.Context(), c, "/api/v1/flows", nil)
 	if err != nil {
 		return err
 	}
 	var items []json.RawMessage
 	for i := range flows {
-		path, err := flowArgument(flows[i].name())
-		if err != nil {
-			return err
-		}
 		var item json.RawMessage
-		_, err = c.Do(cmd.Context(), client.Request{Path: path + "/status"}, &item)
+		_, err := c.Do(cmd.Context(), client.Request{Path: flowPath(flows[i].id()) + "/status"}, &item)
 		if p, ok := errors.AsType[*client.ProblemError](err); ok && p.Status == http.StatusNotFound {
 			continue // deleted meanwhile
 		}
@@ -295,11 +294,8 @@ type heldView struct {
 }
 
 // flowStatus tells of one flow, with what of it waits for a person.
-func (g *globals) flowStatus(cmd *cobra.Command, c *client.Client, flow string) error {
-	path, err := flowArgument(flow)
-	if err != nil {
-		return err
-	}
+func (g *globals) flowStatus(cmd *cobra.Command, c *client.Client, id mirror.FlowID) error {
+	path := flowPath(id)
 	var raw json.RawMessage
 	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/status"}, &raw); err != nil {
 		return err
@@ -308,7 +304,7 @@ func (g *globals) flowStatus(cmd *cobra.Command, c *client.Client, flow string) 
 		Topic     string `json:"topic"`
 		Partition int32  `json:"partition"`
 		Reason    string `json:"reason"`
-	}](cmd, c, path+"/partitions", url.Values{"state": {"parked"}})
+	}](cmd.Context(), c, path+"/partitions", url.Values{"state": {"parked"}})
 	if err != nil {
 		return err
 	}
@@ -343,13 +339,13 @@ func (g *globals) flowStatus(cmd *cobra.Command, c *client.Client, flow string) 
 }
 
 // watchStatus follows the server's stream until it is interrupted.
-func (g *globals) watchStatus(cmd *cobra.Command, c *client.Client, flow string) error {
+func (g *globals) watchStatus(cmd *cobra.Command, c *client.Client, id mirror.FlowID) error {
 	ctx, _, stop := untilSignal(cmd.Context())
 	defer stop()
 	query := url.Values{}
-	if source, target, ok := strings.Cut(flow, "->"); ok {
-		query.Set("source", source)
-		query.Set("target", target)
+	if id != (mirror.FlowID{}) {
+		query.Set("source", string(id.Source))
+		query.Set("target", string(id.Target))
 	}
 	view := watchView{g: g, terminal: telemetry.IsTerminal(g.Out) && g.Getenv("TERM") != "dumb", last: map[string]string{}}
 	return g.follow(ctx, c, client.Request{Path: "/api/v1/status/stream", Query: query}, func(e client.Event) error {

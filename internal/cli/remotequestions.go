@@ -20,20 +20,12 @@ import (
 	"heliograph/internal/verify"
 )
 
-// onlyFlow is the path of the one argument that a question takes.
-func onlyFlow(cmd *cobra.Command, args []string) (string, error) {
+// onlyFlow is the one argument that a question takes.
+func onlyFlow(cmd *cobra.Command, args []string) (mirror.FlowID, error) {
 	if err := flowArg(cmd, args); err != nil {
-		return "", exit(exitUsage, err)
+		return mirror.FlowID{}, exit(exitUsage, err)
 	}
-	return flowOrUsage(args[0])
-}
-
-func flowOrUsage(name string) (string, error) {
-	path, err := flowArgument(name)
-	if err != nil {
-		return "", exit(exitUsage, err)
-	}
-	return path, nil
+	return flowArgument(args[0])
 }
 
 // repeated are the values of a flag that may be repeated.
@@ -51,7 +43,7 @@ func eitherOf(patterns []string) string {
 }
 
 func remoteGroups(cmd *cobra.Command, g *globals, c *client.Client, args []string) error {
-	path, err := onlyFlow(cmd, args)
+	id, err := onlyFlow(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -60,7 +52,7 @@ func remoteGroups(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 		query.Set("group", eitherOf(groups))
 	}
 	var raw json.RawMessage
-	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/groups", Query: query}, &raw); err != nil {
+	if _, err := c.Do(cmd.Context(), client.Request{Path: flowPath(id) + "/groups", Query: query}, &raw); err != nil {
 		return err
 	}
 	var f daemon.FlowGroups
@@ -71,7 +63,7 @@ func remoteGroups(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 }
 
 func remoteLosses(cmd *cobra.Command, g *globals, c *client.Client, args []string) error {
-	path, err := onlyFlow(cmd, args)
+	id, err := onlyFlow(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -80,7 +72,7 @@ func remoteLosses(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 		query.Set("topic", eitherOf(topics))
 	}
 	var answer page[daemon.Loss]
-	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/losses", Query: query}, &answer); err != nil {
+	if _, err := c.Do(cmd.Context(), client.Request{Path: flowPath(id) + "/losses", Query: query}, &answer); err != nil {
 		return err
 	}
 	if answer.Items == nil {
@@ -93,7 +85,7 @@ func remoteTranslate(cmd *cobra.Command, g *globals, c *client.Client, args []st
 	if len(args) != 2 {
 		return exit(exitUsage, errors.New("want a flow, and a GROUP or TOPIC:PARTITION:OFFSET"))
 	}
-	path, err := flowOrUsage(args[0])
+	id, err := flowArgument(args[0])
 	if err != nil {
 		return err
 	}
@@ -113,7 +105,7 @@ func remoteTranslate(cmd *cobra.Command, g *globals, c *client.Client, args []st
 		query.Set("reverse", "true")
 	}
 	var answer page[daemon.Translated]
-	if _, err := c.Do(cmd.Context(), client.Request{Path: path + "/translate", Query: query}, &answer); err != nil {
+	if _, err := c.Do(cmd.Context(), client.Request{Path: flowPath(id) + "/translate", Query: query}, &answer); err != nil {
 		return err
 	}
 	return g.tellTranslated(map[string]any{"answers": answer.Items}, answer.Items)
@@ -134,11 +126,11 @@ type verificationView struct {
 const verifyAskEvery = time.Second
 
 func remoteVerify(cmd *cobra.Command, g *globals, c *client.Client, args []string) error {
-	if _, err := onlyFlow(cmd, args); err != nil {
+	id, err := onlyFlow(cmd, args)
+	if err != nil {
 		return err
 	}
-	source, target, _ := strings.Cut(strings.ReplaceAll(args[0], " ", ""), "->")
-	body := map[string]any{"source": source, "target": target}
+	body := map[string]any{"source": id.Source, "target": id.Target}
 	if topics := repeated(cmd, "topic"); len(topics) > 0 {
 		body["topics"] = topics
 	}
@@ -162,18 +154,17 @@ func remoteVerify(cmd *cobra.Command, g *globals, c *client.Client, args []strin
 	if _, err := c.Do(ctx, client.Request{Method: http.MethodPost, Path: "/api/v1/verifications", Body: body}, &v); err != nil {
 		return err
 	}
-	if err := g.awaitVerification(ctx, c, &v); err != nil {
+	if err := g.awaitVerification(ctx, c, id, &v); err != nil {
 		return err
 	}
 	return g.tellVerification(cmd, &v)
 }
 
 // awaitVerification asks until the verification has ended. An interrupt cancels it.
-func (g *globals) awaitVerification(ctx context.Context, c *client.Client, v *verificationView) error {
+func (g *globals) awaitVerification(ctx context.Context, c *client.Client, id mirror.FlowID, v *verificationView) error {
 	at := client.Request{Path: "/api/v1/verifications/" + client.Segment(v.ID)}
 	view := g.newVerifyView()
 	defer view.clear()
-	id := flowID(v.Flow)
 	begun := false
 	for v.State == "running" {
 		if v.Estimate != nil && !begun {
@@ -200,11 +191,6 @@ func (g *globals) awaitVerification(ctx context.Context, c *client.Client, v *ve
 		*v = ended
 	}
 	return nil
-}
-
-func flowID(name string) mirror.FlowID {
-	source, target, _ := strings.Cut(name, "->")
-	return mirror.FlowID{Source: mirror.ClusterAlias(source), Target: mirror.ClusterAlias(target)}
 }
 
 func (g *globals) tellVerification(cmd *cobra.Command, v *verificationView) error {
@@ -358,13 +344,7 @@ that name no server. A token is never kept, only the file that holds it.`,
 		RunE: func(*cobra.Command, []string) error { return g.listContexts() },
 	}
 	for _, c := range []*cobra.Command{use, forget} {
-		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			known, err := g.contexts()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return known.Names(), cobra.ShellCompDirectiveNoFileComp
-		}
+		c.ValidArgsFunction = g.completeContexts
 	}
 	cmd.AddCommand(set, use, forget, list)
 	return cmd
