@@ -113,11 +113,7 @@ func (r *aivenReader) service(o *reading) (flows, integrations []*reading) {
 	user.idle("to read from the nearest replica, write <source>.consumer.client.rack", "preferred_zones")
 	user.idle("heliograph asks the token service that the file names and no other", "sasl_oauthbearer_allowed_urls")
 	user.rest()
-	for _, f := range o.node.fields {
-		if !o.taken[f.name] {
-			o.idle("about Aiven's service, not about what is replicated", f.name)
-		}
-	}
+	o.others("about Aiven's service, not about what is replicated")
 	return flows, integrations
 }
 
@@ -143,24 +139,10 @@ var serviceFields = []rename{
 
 func (r *aivenReader) serviceConfig(o *reading) {
 	for _, f := range serviceFields {
-		r.field(o, f.field, f.key)
+		o.field(f.field, f.key)
 	}
 	o.idle("all partitions are copied in parallel without a number of tasks to choose", "tasks_max_per_cpu")
 	o.rest()
-}
-
-// field takes one field over under its key.
-func (r *aivenReader) field(o *reading, name, key string) {
-	v := o.get(name)
-	if v == nil {
-		return
-	}
-	text, items, ok := v.value()
-	if !ok {
-		r.missing(o.place(name), "one value or a list of them must stand here")
-		return
-	}
-	r.keep(setting{key: key, value: text, items: items, from: o.place(name)})
 }
 
 var flowFields = []rename{
@@ -190,12 +172,12 @@ func (r *aivenReader) flow(o *reading) {
 	r.cluster(target)
 	flow := source + "->" + target
 	for _, f := range flowFields {
-		r.field(o, f.field, flow+"."+f.key)
+		o.field(f.field, flow+"."+f.key)
 	}
 	if r.find(flow+".enabled") == nil {
 		r.missing(o.at, "enabled must be there; the flow is not enabled without it")
 	}
-	r.field(o, "emit_backward_heartbeats_enabled", target+"->"+source+".emit.heartbeats.enabled")
+	o.field("emit_backward_heartbeats_enabled", target+"->"+source+".emit.heartbeats.enabled")
 	if text, ok := o.text("config_properties_exclude"); ok {
 		const always = "unclean.leader.election.enable"
 		s := setting{key: flow + ".config.properties.exclude", value: text, from: o.place("config_properties_exclude"), verdict: Kept}
@@ -239,7 +221,7 @@ func (r *aivenReader) integration(o *reading) {
 		for _, f := range tuning.node.fields {
 			role, name, ok := strings.Cut(f.name, "_")
 			if ok && (role == "consumer" || role == "producer") {
-				r.field(tuning, f.name, alias+"."+role+"."+strings.ReplaceAll(name, "_", "."))
+				tuning.field(f.name, alias+"."+role+"."+strings.ReplaceAll(name, "_", "."))
 			}
 		}
 	}
@@ -278,7 +260,7 @@ func (r *aivenReader) endpoint(o *reading, alias string) {
 		{"ssl_client_key", "ssl.keystore.key"},
 		{"ssl_endpoint_identification_algorithm", "ssl.endpoint.identification.algorithm"},
 	} {
-		r.field(user, f.field, alias+"."+f.key)
+		user.field(f.field, alias+"."+f.key)
 	}
 	for _, s := range []string{"truststore.certificates", "keystore.certificate.chain"} {
 		if from := r.find(alias + ".ssl." + s); from != nil {

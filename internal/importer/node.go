@@ -66,7 +66,7 @@ const (
 	maxNodes = 200_000
 )
 
-// object reads the fields of a node and remembers which were asked for, so that
+// reading reads the fields of a node and remembers which were asked for, so that
 // the rest can be named.
 type reading struct {
 	d     *draft
@@ -135,6 +135,30 @@ func (r *reading) idle(why string, names ...string) {
 			r.d.drop(r.place(name), why)
 		}
 	}
+}
+
+// others names every field with a value that nobody asked for, with the reason why it
+// means nothing here.
+func (r *reading) others(why string) {
+	for _, f := range r.node.fields {
+		if !r.taken[f.name] {
+			r.idle(why, f.name)
+		}
+	}
+}
+
+// field takes a field over under its key.
+func (r *reading) field(name, key string) {
+	v := r.get(name)
+	if v == nil {
+		return
+	}
+	text, items, ok := v.value()
+	if !ok {
+		r.d.missing(r.place(name), "one value or a list of them must stand here")
+		return
+	}
+	r.d.keep(setting{key: key, value: text, items: items, from: r.place(name)})
 }
 
 // open reads a field that is an object.

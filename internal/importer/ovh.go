@@ -126,7 +126,7 @@ func (r *ovhReader) service(id string, at origin) string {
 	for i, item := range items {
 		e := r.open(item, places[i])
 		if component := e.node.word("component"); component != "kafka" {
-			e.d.drop(e.at, fmt.Sprintf("of %s, which replication does not use", oneLine(component)))
+			r.drop(e.at, fmt.Sprintf("of %s, which replication does not use", oneLine(component)))
 			continue
 		}
 		domain, port := e.used("domain", "bootstrap.servers"), e.used("port", "bootstrap.servers")
@@ -148,11 +148,7 @@ func (r *ovhReader) service(id string, at origin) string {
 	if len(items) == 0 {
 		r.missing(o.at, "the service has no endpoints: "+nameless)
 	}
-	for _, f := range o.node.fields {
-		if !o.taken[f.name] {
-			o.idle("about OVHcloud's service, not about what is replicated", f.name)
-		}
-	}
+	o.others("about OVHcloud's service, not about what is replicated")
 	return alias
 }
 
@@ -177,19 +173,11 @@ func (r *ovhReader) replication(o *reading) {
 		{"emitHeartbeats", "emit.heartbeats.enabled"},
 		{"replicationPolicyClass", "replication.policy.class"},
 	} {
-		v := o.get(f.field)
-		if v == nil {
+		if v := o.get(f.field); v != nil && v.kind == list && len(v.items) == 0 {
+			r.drop(o.place(f.field), "an empty list is OVHcloud's word for its default, which is MirrorMaker's")
 			continue
 		}
-		text, items, ok := v.value()
-		switch {
-		case !ok:
-			r.missing(o.place(f.field), "one value or a list of them must stand here")
-		case items != nil && len(items) == 0:
-			r.drop(o.place(f.field), "an empty list is OVHcloud's word for its default, which is MirrorMaker's")
-		default:
-			r.keep(setting{key: flow + "." + f.key, value: text, items: slices.Clone(items), from: o.place(f.field)})
-		}
+		o.field(f.field, flow+"."+f.key)
 	}
 	if r.find(flow+".enabled") == nil {
 		r.missing(o.at, "enabled must be there; the flow is not enabled without it")

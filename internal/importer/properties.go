@@ -117,12 +117,11 @@ func (d *draft) flowProducers() {
 // trim takes off what Java's String.trim takes off.
 func trim(s string) string { return strings.TrimFunc(s, func(c rune) bool { return c <= ' ' }) }
 
-// commentary is the comments of a properties file, each with the line of the
-// entry that it stands above.
+// commentary is the comments of a properties file by their line, told entry by entry.
 type commentary struct {
-	lines   map[int]string
-	entries []int // first lines of entries that were asked for
-	count   int
+	lines map[int]string
+	told  int // the line of the entry that was asked for last
+	count int
 }
 
 func newCommentary(data []byte) *commentary {
@@ -162,26 +161,15 @@ func commentText(text string) string {
 	return config.Redact(text)
 }
 
-// above are the comments between the entry before and the one on this line.
+// above are the comments between the entry that was asked for last and the one on this line.
 func (c *commentary) above(line int) []string {
-	from := 0
-	for _, l := range c.entries {
-		if l < line {
-			from = max(from, l)
-		}
-	}
-	c.entries = append(c.entries, line)
+	from := c.told
+	c.told = line
 	return c.between(from, line)
 }
 
 // rest are the comments behind the last entry.
-func (c *commentary) rest() []string {
-	from := 0
-	for _, l := range c.entries {
-		from = max(from, l)
-	}
-	return c.between(from, c.count+1)
-}
+func (c *commentary) rest() []string { return c.between(c.told, c.count+1) }
 
 func (c *commentary) between(from, to int) []string {
 	var out []string

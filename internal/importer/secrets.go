@@ -33,6 +33,9 @@ type Secret struct {
 
 const providerPackage = "org.apache.kafka.common.config.provider."
 
+// providerClasses are Kafka's config providers, by the name that they are given.
+var providerClasses = map[string]string{"env": "EnvVarConfigProvider", "file": "FileConfigProvider", "dir": "DirectoryConfigProvider"}
+
 // hideSecrets replaces secrets by references as far as o wants it, and reports
 // whether any stays in plain text.
 func (d *draft) hideSecrets(o Options) (secrets []Secret, inline bool) {
@@ -50,7 +53,7 @@ func (d *draft) hideSecrets(o Options) (secrets []Secret, inline bool) {
 		}
 	}
 	if len(h.secrets) > 0 {
-		h.declare()
+		d.declareProvider(h.name, string(o.Secrets))
 	}
 	return h.secrets, h.inline
 }
@@ -173,27 +176,18 @@ func jaasQuote(s string) string {
 // provider finds a name for a config provider: one that the original declares
 // for the same class, or one that is free.
 func (d *draft) provider(kind string) string {
-	class := map[string]string{"env": "EnvVarConfigProvider", "file": "FileConfigProvider", "dir": "DirectoryConfigProvider"}[kind]
 	name := kind
 	for i := 2; ; i++ {
 		s := d.find("config.providers." + name + ".class")
-		if s == nil || strings.TrimPrefix(trim(s.value), providerPackage) == class && d.find("config.providers."+name+".param.allowed.paths") == nil && d.find("config.providers."+name+".param.allowlist.pattern") == nil {
+		if s == nil || strings.TrimPrefix(trim(s.value), providerPackage) == providerClasses[kind] && d.find("config.providers."+name+".param.allowed.paths") == nil && d.find("config.providers."+name+".param.allowlist.pattern") == nil {
 			return name
 		}
 		name = fmt.Sprintf("%s%d", kind, i)
 	}
 }
 
-// declare makes the provider of the references known.
-func (h *hider) declare() {
-	class := "EnvVarConfigProvider"
-	if h.options.Secrets == SecretsInFile {
-		class = "FileConfigProvider"
-	}
-	h.declareProvider(h.name, class)
-}
-
-func (d *draft) declareProvider(name, class string) {
+// declareProvider makes the provider of references known, under the name that was found for it.
+func (d *draft) declareProvider(name, kind string) {
 	key := "config.providers." + name + ".class"
 	if d.find(key) != nil {
 		return
@@ -207,5 +201,5 @@ func (d *draft) declareProvider(name, class string) {
 	} else {
 		d.settings = append(d.settings, setting{key: list, value: name, items: []string{name}, verdict: Added, why: []string{why}})
 	}
-	d.add(key, providerPackage+class, why, origin{})
+	d.add(key, providerPackage+providerClasses[kind], why, origin{})
 }

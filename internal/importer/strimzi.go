@@ -46,7 +46,7 @@ func readStrimzi(d *draft, inputs []input, mount string) {
 		for i := range d.settings {
 			d.settings[i].value = strings.ReplaceAll(d.settings[i].value, mountMark, "${"+name+":")
 		}
-		d.declareProvider(name, "DirectoryConfigProvider")
+		d.declareProvider(name, "dir")
 	}
 	for _, secret := range r.mounted {
 		d.missing(origin{path: "Secret " + secret}, "mount it at "+mount+"/"+secret+", each of its keys as a file, as Kubernetes does; a password must not end in a line end")

@@ -179,10 +179,10 @@ func (l *strimziLogin) oauth(o *reading) {
 	l.sasl = true
 	l.add("sasl.mechanism", "OAUTHBEARER", o.place("type"))
 	m := config.LoginModule{Class: modules + "oauthbearer.OAuthBearerLoginModule", Flag: "required", Options: map[string]string{}}
-	for _, f := range []struct{ field, option string }{{"clientId", "clientId"}, {"scope", "scope"}} {
-		if text, ok := o.text(f.field); ok {
-			m.Options[f.option] = text
-			l.changed(o.place(f.field), "sasl.jaas.config", "")
+	for _, name := range []string{"clientId", "scope"} { // the library's names are Kafka's
+		if text, ok := o.text(name); ok {
+			m.Options[name] = text
+			l.changed(o.place(name), "sasl.jaas.config", "")
 		}
 	}
 	if ref, ok := l.secret(o, "clientSecret", "key"); ok {

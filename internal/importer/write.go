@@ -211,13 +211,17 @@ func (w *writer) source(s *setting) string {
 		parts = append(parts, s.from.path)
 	}
 	if s.from.line > 0 {
-		at := fmt.Sprintf("line %d", s.from.line)
-		if w.several {
-			at = fmt.Sprintf("%s:%d", s.from.file, s.from.line)
-		}
-		parts = append(parts, at)
+		parts = append(parts, w.at(s.from.file, s.from.line))
 	}
 	return oneLine(strings.Join(parts, ", "))
+}
+
+// at is a line of an input.
+func (w *writer) at(file string, line int) string {
+	if w.several {
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return fmt.Sprintf("line %d", line)
 }
 
 func (w *writer) comments(indent string, lines []string) {
@@ -246,11 +250,7 @@ func (w *writer) left() {
 			n.Verdict, n.File = "", ""
 			text := strings.TrimPrefix(n.String(), ": ")
 			if n.Line > 0 {
-				at := fmt.Sprintf("line %d", n.Line)
-				if w.several {
-					at = fmt.Sprintf("%s:%d", place, n.Line)
-				}
-				text += " (" + at + ")"
+				text += " (" + w.at(place, n.Line) + ")"
 			}
 			lines = append(lines, "- "+text)
 		}
