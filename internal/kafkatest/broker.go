@@ -44,6 +44,8 @@ func (c *Cluster) newBroker(ctx context.Context, id int32) (*Broker, error) {
 		ports:     map[Protocol]int{},
 		propsPath: filepath.Join(c.dir, fmt.Sprintf("broker-%d.properties", id)),
 		dataDir:   filepath.Join(c.dir, fmt.Sprintf("data-%d", id)),
+		release:   c.release,
+		jars:      c.jars,
 	}
 	var err error
 	if b.internal, err = freePort(ctx); err != nil {
@@ -60,11 +62,10 @@ func (c *Cluster) newBroker(ctx context.Context, id int32) (*Broker, error) {
 		}
 	}
 	if c.opts.Proxied {
-		if b.proxy, err = NewProxy(ctx, loopback(b.ports[c.opts.Listeners[0]])); err != nil {
+		if b.proxy, err = NewProxy(ctx, b.Listening()); err != nil {
 			return nil, err
 		}
 	}
-	b.release, b.jars = c.release, c.jars
 	return b, b.mount(ctx)
 }
 

@@ -54,7 +54,7 @@ func (b *Broker) Readdress(ctx context.Context) error {
 	if err := b.Stop(); err != nil {
 		return err
 	}
-	proxy, err := NewProxy(ctx, loopback(b.ports[b.cluster.opts.Listeners[0]]))
+	proxy, err := NewProxy(ctx, b.Listening())
 	if err != nil {
 		return err
 	}

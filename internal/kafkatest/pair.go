@@ -21,11 +21,17 @@ const RequireEnv = "HELIOGRAPH_REQUIRE_KAFKA"
 func requireJava(tb testing.TB) {
 	tb.Helper()
 	if _, err := exec.LookPath("java"); err != nil {
-		if os.Getenv("CI") != "" || os.Getenv(RequireEnv) != "" {
-			tb.Fatalf("real Kafka: %v", err)
-		}
-		tb.Skipf("real Kafka: %v", err)
+		Missing(tb, "real Kafka", err)
 	}
+}
+
+// Missing skips tb, which lacks a tool, or fails it where that must be there: see [RequireEnv].
+func Missing(tb testing.TB, what string, err error) {
+	tb.Helper()
+	if os.Getenv("CI") != "" || os.Getenv(RequireEnv) != "" {
+		tb.Fatalf("%s: %v", what, err)
+	}
+	tb.Skipf("%s: %v", what, err)
 }
 
 // shared are clusters that live as long as the test binary, by release.

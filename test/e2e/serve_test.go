@@ -104,8 +104,8 @@ func python(tb testing.TB) string {
 		{interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", "testdata/requirements.txt"},
 	} {
 		out, err := exec.CommandContext(tb.Context(), command[0], command[1:]...).CombinedOutput()
-		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "" && os.Getenv(kafkatest.RequireEnv) == "" {
-			tb.Skipf("Python is needed: %v", err)
+		if errors.Is(err, exec.ErrNotFound) {
+			kafkatest.Missing(tb, "Python is needed", err)
 		}
 		if err != nil {
 			tb.Fatalf("%v: %v\n%s", command, err, out)
