@@ -15,12 +15,18 @@ import (
 // ask runs a verb that only reads, expects it to succeed and reads its JSON.
 func ask(tb testing.TB, into any, args ...string) {
 	tb.Helper()
+	askCode(tb, 0, into, args...)
+}
+
+// askCode is ask of a verb that is to end with a code.
+func askCode(tb testing.TB, code int, into any, args ...string) {
+	tb.Helper()
 	cmd := exec.CommandContext(within(tb, patience), binary(tb), append(args, "--output", "json")...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		tb.Fatalf("%v: %v\n%s%s", args, err, out, stderr.String())
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		tb.Fatalf("%v: %v, want code %d\n%s%s", args, err, code, out, stderr.String())
 	}
 	if err := json.Unmarshal(out, into); err != nil {
 		tb.Fatalf("%v: %v\n%s", args, err, out)

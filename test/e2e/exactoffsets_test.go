@@ -23,7 +23,7 @@ import (
 func TestOffsetsAreExactThroughEverything(t *testing.T) {
 	t.Parallel()
 	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b, "replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+	tr := newTrial(t, a, b, oneBroker,
 		"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.checkpoints.interval.seconds = 1",
 		"refresh.groups.interval.seconds = 1", "emit.heartbeats.enabled = false")
 	tr.append("groups = "+tr.alias+"-.*", tr.alias+".consumer.isolation.level = read_committed")
@@ -38,7 +38,7 @@ func TestOffsetsAreExactThroughEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	javasEnd := w.sent()
-	h := launch(t, binary(t), "takeover", tr.file, "--admin-address", "127.0.0.1:0")
+	h := tr.takeover()
 	for range 2 {
 		now := endOf(t, b, tr.remote(topic))
 		await(t, "heliograph copies", func() string { return lacks(int(now)+200, int(endOf(t, b, tr.remote(topic)))) })
@@ -142,31 +142,16 @@ func (w *txnLoad) start() {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			if err := cl.BeginTransaction(); err != nil {
-				w.tb.Error(err)
-				return
-			}
-			abort := n%3 == 2
-			for range 5 {
-				value := make([]byte, digits)
-				number := w.next
-				if abort {
-					number = 999_999_999 // never to be seen
-				} else {
-					w.next++
-				}
-				putNumber(value, number)
-				cl.Produce(w.tb.Context(), &kgo.Record{Topic: w.topic, Value: value}, nil)
-			}
-			if err := cl.Flush(w.tb.Context()); err != nil {
-				w.tb.Error(err)
-				return
-			}
-			how := kgo.TryCommit
-			if abort {
+			records, how := numbered(w.topic, w.next, w.next+5), kgo.TryCommit
+			if n%3 == 2 {
 				how = kgo.TryAbort
+				for _, r := range records {
+					putNumber(r.Value, 999_999_999) // never to be seen
+				}
+			} else {
+				w.next += 5
 			}
-			if err := cl.EndTransaction(w.tb.Context(), how); err != nil {
+			if err := transact(w.tb.Context(), cl, how, records...); err != nil {
 				w.tb.Error(err)
 				return
 			}

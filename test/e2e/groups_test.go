@@ -71,19 +71,13 @@ func TestGroupsAreExactOverProcesses(t *testing.T) {
 	// A transaction a record: each takes two offsets on the source and one on the target.
 	cl := a.Client(t, kgo.TransactionalID(topic))
 	for n := range int64(rounds) {
-		if err := cl.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
 		var records []*kgo.Record
 		for p := range int32(parts) {
-			value := make([]byte, digits)
-			putNumber(value, n)
-			records = append(records, &kgo.Record{Topic: topic, Partition: p, Value: value})
+			r := numbered(topic, n, n+1)[0]
+			r.Partition = p
+			records = append(records, r)
 		}
-		if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-		if err := cl.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		if err := transact(t.Context(), cl, kgo.TryCommit, records...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,20 +87,7 @@ func TestGroupsAreExactOverProcesses(t *testing.T) {
 		places[p] = 2 * n
 	}
 	a.CommitGroup(t, group, topic, places...)
-	remote := tr.remote(topic)
-	await(t, "the group stands at the same records", func() string {
-		offsets := groupOffsets(t, b, group, remote)
-		for p, want := range at {
-			there, ok := offsets[int32(p)]
-			if !ok {
-				return fmt.Sprintf("partition %d has no offset", p)
-			}
-			if got := tr.numberAt(remote, int32(p), there); got != want {
-				return fmt.Sprintf("partition %d stands at record %d, want %d", p, got, want)
-			}
-		}
-		return ""
-	})
+	tr.standsAt(group, topic, at)
 	first.stop()
 	second.stop()
 }

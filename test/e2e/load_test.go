@@ -56,6 +56,9 @@ type trial struct {
 
 const identityPolicy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
+// oneBroker has Java MirrorMaker make topics that one broker can hold.
+const oneBroker = "replication.factor = 1\nconfig.storage.replication.factor = 1\nstatus.storage.replication.factor = 1"
+
 // newTrial writes a file for a flow of all topics that start with the test's
 // name. More lines are added at the end and win. Heartbeats of other tests on the
 // same clusters are not copied: they would go to and fro under ever longer names.
@@ -99,6 +102,12 @@ func (tr *trial) append(lines ...string) {
 
 // start runs the program from the trial's file.
 func (tr *trial) start() *heliograph { tr.tb.Helper(); return start(tr.tb, tr.file) }
+
+// takeover takes the trial's flow over from Java MirrorMaker.
+func (tr *trial) takeover() *heliograph {
+	tr.tb.Helper()
+	return launch(tr.tb, binary(tr.tb), "takeover", tr.file, "--admin-address", "127.0.0.1:0")
+}
 
 // flow is the flow's name.
 func (tr *trial) flow() string { return tr.alias + "->" + tr.to }
@@ -351,6 +360,24 @@ func (tr *trial) arrived(l *load, each int64) {
 		}
 		return ""
 	})
+}
+
+// transact writes records in a transaction of their own, which is committed or aborted.
+func transact(ctx context.Context, cl *kgo.Client, how kgo.TransactionEndTry, records ...*kgo.Record) error {
+	if err := cl.BeginTransaction(); err != nil {
+		return err
+	}
+	var written kgo.FirstErrPromise
+	for _, r := range records {
+		cl.Produce(ctx, r, written.Promise())
+	}
+	if err := cl.Flush(ctx); err != nil {
+		return err
+	}
+	if err := written.Err(); err != nil {
+		return err
+	}
+	return cl.EndTransaction(ctx, how)
 }
 
 // numbered makes records of partition 0 with the numbers [from, to).

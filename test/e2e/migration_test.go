@@ -45,7 +45,7 @@ func TestMigration(t *testing.T) {
 			t.Parallel()
 			a, b := kafkatest.Pair(t)
 			lines := []string{
-				"replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+				oneBroker,
 				"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.checkpoints.interval.seconds = 1",
 				"refresh.groups.interval.seconds = 1",
 			}
@@ -82,7 +82,7 @@ func TestMigration(t *testing.T) {
 			tr.moves(l)
 			end(java)
 
-			h := launch(t, binary(t), "takeover", tr.file, "--admin-address", "127.0.0.1:0")
+			h := tr.takeover()
 			h.awaitLog("flow starts")
 			at := make([]int64, len(l.sent))
 			for p := range at {
@@ -139,7 +139,14 @@ func (tr *trial) verb(tb testing.TB, code int, args ...string) string {
 func (tr *trial) followed(l *load, group string, at []int64) {
 	tr.tb.Helper()
 	tr.source.CommitGroup(tr.tb, group, l.topic, at...)
-	remote := tr.remote(l.topic)
+	tr.standsAt(group, l.topic, at)
+}
+
+// standsAt waits until a group's position on the target in every partition of a copy
+// is the record of that number.
+func (tr *trial) standsAt(group, topic string, at []int64) {
+	tr.tb.Helper()
+	remote := tr.remote(topic)
 	await(tr.tb, "group "+group+" stands on the target at the same records", func() string {
 		offsets := groupOffsets(tr.tb, tr.target, group, remote)
 		for p, want := range at {
@@ -179,7 +186,7 @@ func (tr *trial) numberAt(topic string, partition int32, offset int64) int64 {
 func TestCanaryBesideMirrorMaker(t *testing.T) {
 	t.Parallel()
 	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b, "replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+	tr := newTrial(t, a, b, oneBroker,
 		"emit.heartbeats.enabled = false")
 	topic := tr.topic("orders")
 	a.CreateTopic(t, topic, 4, nil)

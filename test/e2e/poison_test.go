@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -117,14 +115,7 @@ func TestPoison(t *testing.T) {
 			Action string
 		}
 	}
-	cmd := exec.CommandContext(within(t, patience), binary(t), "losses", tr.file, "--output", "json")
-	out, _ := cmd.Output() // its code says that there are losses
-	if code := cmd.ProcessState.ExitCode(); code != 3 {
-		t.Errorf("losses ended with code %d", code)
-	}
-	if err := json.Unmarshal(out, &told); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	askCode(t, 3, &told, "losses", tr.file) // the code says that there are losses
 	found := map[string]string{}
 	for _, l := range told.Losses {
 		found[fmt.Sprint(l.Topic, " ", l.From)] = l.Action

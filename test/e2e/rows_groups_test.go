@@ -197,17 +197,11 @@ func TestI3GroupSyncTransactions(t *testing.T) {
 func (f *fixture) produceTransaction(topic, id string, count int) {
 	f.tb.Helper()
 	cl := f.primary.Client(f.tb, kgo.TransactionalID(f.name+id))
-	if err := cl.BeginTransaction(); err != nil {
-		f.tb.Fatal(err)
-	}
 	var records []*kgo.Record
 	for i := range count {
 		records = append(records, &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: fmt.Appendf(nil, "message-%d", i)})
 	}
-	if err := cl.ProduceSync(f.tb.Context(), records...).FirstErr(); err != nil {
-		f.tb.Fatal(err)
-	}
-	if err := cl.EndTransaction(f.tb.Context(), kgo.TryCommit); err != nil {
+	if err := transact(f.tb.Context(), cl, kgo.TryCommit, records...); err != nil {
 		f.tb.Fatal(err)
 	}
 }

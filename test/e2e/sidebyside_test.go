@@ -23,7 +23,7 @@ import (
 func TestGroupsSideBySide(t *testing.T) {
 	const groups, transactions, size = 400, 2000, 10
 	a, b := kafkatest.Pair(t)
-	tr := newTrial(t, a, b, "replication.factor = 1", "config.storage.replication.factor = 1", "status.storage.replication.factor = 1",
+	tr := newTrial(t, a, b, oneBroker,
 		"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 5", "emit.checkpoints.interval.seconds = 5",
 		"refresh.groups.interval.seconds = 5", "emit.heartbeats.enabled = false")
 	tr.append("groups = "+tr.alias+"-.*", tr.alias+".consumer.isolation.level = read_committed", tr.to+".offset.flush.interval.ms = 5000")
@@ -33,23 +33,17 @@ func TestGroupsSideBySide(t *testing.T) {
 
 	cl := a.Client(t, kgo.TransactionalID(topic))
 	for n := range transactions {
-		if err := cl.BeginTransaction(); err != nil {
-			t.Fatal(err)
-		}
-		abort := n%4 == 3
+		var records []*kgo.Record
 		for i := range size {
 			value := make([]byte, 100)
 			putNumber(value, int64(n*size+i))
-			cl.Produce(t.Context(), &kgo.Record{Topic: topic, Value: value}, nil)
-		}
-		if err := cl.Flush(t.Context()); err != nil {
-			t.Fatal(err)
+			records = append(records, &kgo.Record{Topic: topic, Value: value})
 		}
 		how := kgo.TryCommit
-		if abort {
+		if n%4 == 3 {
 			how = kgo.TryAbort
 		}
-		if err := cl.EndTransaction(t.Context(), how); err != nil {
+		if err := transact(t.Context(), cl, how, records...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +95,7 @@ func TestGroupsSideBySide(t *testing.T) {
 	if err := java.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	h := launch(t, binary(t), "takeover", tr.file, "--admin-address", "127.0.0.1:0")
+	h := tr.takeover()
 	h.awaitLog("flow starts")
 	began := time.Now()
 	await(t, "all groups are exact", func() string {

@@ -94,14 +94,9 @@ func produceTransactions(tb testing.TB, c *kafkatest.Cluster, topic string, n in
 	tb.Helper()
 	cl := c.Client(tb, kgo.TransactionalID(topic))
 	for i := range n {
-		if err := cl.BeginTransaction(); err != nil {
-			tb.Fatal(err)
-		}
+		var records []*kgo.Record
 		for j := range 10 {
-			cl.Produce(tb.Context(), &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "transaction %d record %d", i, j)}, nil)
-		}
-		if err := cl.Flush(tb.Context()); err != nil {
-			tb.Fatal(err)
+			records = append(records, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "transaction %d record %d", i, j)})
 		}
 		end := kgo.TryCommit
 		if i%3 == 2 {
@@ -109,7 +104,7 @@ func produceTransactions(tb testing.TB, c *kafkatest.Cluster, topic string, n in
 		} else {
 			committed += 10
 		}
-		if err := cl.EndTransaction(tb.Context(), end); err != nil {
+		if err := transact(tb.Context(), cl, end, records...); err != nil {
 			tb.Fatal(err)
 		}
 	}
