@@ -182,7 +182,7 @@ func TestThousandsOfGroupsOnBrokers(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	t.Logf("interval 1s, ten of %d groups move a second: at most %.2fs (median), %.2fs (99th percentile); %.1f%% of a core",
-		groups, h.metric("heliograph_flow_group_sync_seconds", `quantile="0.5"`), h.metric("heliograph_flow_group_sync_seconds", `quantile="0.99"`),
+		groups, h.metric("heliograph_flow_group_sync_seconds", `percentile="50"`), h.metric("heliograph_flow_group_sync_seconds", `percentile="99"`),
 		100*(h.CPU()-cpu).Seconds()/time.Since(since).Seconds())
 	h.stop()
 }
