@@ -42,20 +42,18 @@ func (d *Daemon) newSlot(w Wanted, after <-chan struct{}) *slot {
 // dial makes the clients of a flow. Nothing is contacted.
 func (d *Daemon) dial(s *slot) (flow.Deps, error) {
 	w := s.want()
-	deps := flow.Deps{Budget: d.budget, Brakes: d.brakes.of(&w), Log: s.log, Host: d.opts.Host}
-	source, target := Sides(w.Flow)
-	var err error
-	if deps.Source, err = OpenSide(s.id, source, d.budget, s.log); err != nil {
-		return deps, err
+	from, to := Sides(w.Flow)
+	sides, err := openPair(s.id, from, to, d.budget, s.log)
+	if err != nil {
+		return flow.Deps{}, err
 	}
-	if deps.Target, err = OpenSide(s.id, target, d.budget, s.log); err != nil {
-		deps.Source.Close()
-		return deps, err
-	}
-	return deps, nil
+	return flow.Deps{
+		Source: sides.source, Target: sides.target,
+		Budget: d.budget, Brakes: d.brakes.of(&w), Log: s.log, Host: d.opts.Host,
+	}, nil
 }
 
-// CheckSides opens and closes the clients of a flow, so that a key store that cannot be read is
+// CheckSides reads the key stores of a flow's sides, so that one that cannot be read is
 // known before anything is changed.
 func CheckSides(f *config.Flow) error {
 	source, target := Sides(f)

@@ -45,17 +45,12 @@ func Canary(dep *config.Deployment) *config.Deployment {
 // verifyCanary compares MirrorMaker's copies with the canary's beside them.
 func verifyCanary(ctx context.Context, f *config.Flow, o VerifyOptions, topics mirror.Patterns, log *slog.Logger) (*verify.Report, error) {
 	from, to := Sides(f)
-	source, err := OpenSide(f.ID, from, nil, log)
+	sides, err := openPair(f.ID, from, to, nil, log)
 	if err != nil {
 		return nil, err
 	}
-	defer source.Close()
-	target, err := OpenSide(f.ID, to, nil, log)
-	if err != nil {
-		return nil, err
-	}
-	defer target.Close()
-	v := verification{f: f, source: source, target: target, log: log}
+	defer sides.close()
+	v := verification{f: f, pair: sides, log: log}
 	pairs, notes, err := v.pairs(ctx, topics, len(o.Topics) > 0)
 	if err != nil {
 		return nil, err
@@ -81,7 +76,7 @@ func verifyCanary(ctx context.Context, f *config.Flow, o VerifyOptions, topics m
 		BytesPerSecond: o.BytesPerSecond, ShowRecords: o.ShowRecords,
 	}
 	o.watch(f, &vo)
-	r, err := verify.Run(ctx, reader{target}, reader{target}, vo)
+	r, err := verify.Run(ctx, reader{v.target}, reader{v.target}, vo)
 	if err != nil {
 		return nil, err
 	}

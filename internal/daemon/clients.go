@@ -33,6 +33,28 @@ func ClientID(id mirror.FlowID, side Side) string {
 	return id.String()
 }
 
+// pair are the clients of both sides of a flow.
+type pair struct{ source, target *cluster.Client }
+
+// openPair makes both, or neither.
+func openPair(id mirror.FlowID, from, to Side, budget *replicate.Budget, log *slog.Logger) (pair, error) {
+	source, err := OpenSide(id, from, budget, log)
+	if err != nil {
+		return pair{}, err
+	}
+	target, err := OpenSide(id, to, budget, log)
+	if err != nil {
+		source.Close()
+		return pair{}, err
+	}
+	return pair{source, target}, nil
+}
+
+func (p pair) close() {
+	p.source.Close()
+	p.target.Close()
+}
+
 // OpenSide makes the client of one side of a flow. Nothing is contacted, but key
 // stores are read: a wrong path or password is found here.
 func OpenSide(id mirror.FlowID, side Side, budget *replicate.Budget, log *slog.Logger) (*cluster.Client, error) {

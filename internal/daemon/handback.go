@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"heliograph/internal/cluster"
 	"heliograph/internal/config"
 	"heliograph/internal/flow"
 	"heliograph/internal/mirror"
@@ -54,18 +53,13 @@ func Handback(ctx context.Context, dep *config.Deployment, targets []mirror.Clus
 
 func settle(ctx context.Context, dep *config.Deployment, f *config.Flow, host string, log *slog.Logger) (flow.Settled, error) {
 	log = log.With(telemetry.KeyFlow, f.ID.String())
-	deps := flow.Deps{Budget: replicate.NewBudget(dep.Process.MemoryBytes), Log: log, Host: host}
+	budget := replicate.NewBudget(dep.Process.MemoryBytes)
 	from, to := Sides(f)
-	for _, s := range []struct {
-		side Side
-		to   **cluster.Client
-	}{{from, &deps.Source}, {to, &deps.Target}} {
-		c, err := OpenSide(f.ID, s.side, deps.Budget, log)
-		if err != nil {
-			return flow.Settled{}, err
-		}
-		defer c.Close()
-		*s.to = c
+	sides, err := openPair(f.ID, from, to, budget, log)
+	if err != nil {
+		return flow.Settled{}, err
 	}
+	defer sides.close()
+	deps := flow.Deps{Source: sides.source, Target: sides.target, Budget: budget, Log: log, Host: host}
 	return flow.New(specOf(f), deps).Settle(ctx)
 }

@@ -14,30 +14,21 @@ import (
 	"heliograph/internal/offsets"
 )
 
-// asking opens a side for a few questions: a cluster that is away is told soon.
+// asking opens a side for a few questions.
 func asking(f *config.Flow, side Side, log *slog.Logger) (*cluster.Client, error) {
-	side.Client.RequestTimeout = config.Opt[time.Duration]{Value: min(askWithin, side.Client.RequestTimeout.Or(askWithin)), Set: true}
-	return OpenSide(f.ID, side, nil, log)
+	return OpenSide(f.ID, side.hurried(), nil, log)
 }
 
-// askingBoth opens both sides of a flow.
+// askingBoth opens both sides of a flow for a few questions.
 func askingBoth(f *config.Flow, log *slog.Logger) (pair, error) {
 	from, to := Sides(f)
-	source, err := asking(f, from, log)
-	if err != nil {
-		return pair{}, err
-	}
-	target, err := asking(f, to, log)
-	if err != nil {
-		source.Close()
-		return pair{}, err
-	}
-	return pair{source, target}, nil
+	return openPair(f.ID, from.hurried(), to.hurried(), nil, log)
 }
 
-func (p pair) close() {
-	p.source.Close()
-	p.target.Close()
+// hurried is the side for who asks and waits: a cluster that is away is told soon.
+func (s Side) hurried() Side {
+	s.Client.RequestTimeout = config.Opt[time.Duration]{Value: min(askWithin, s.Client.RequestTimeout.Or(askWithin)), Set: true}
+	return s
 }
 
 // books are where a flow's positions and offset map lie, given the target's topics.

@@ -55,8 +55,6 @@ type visitor struct {
 	answers map[mirror.ClusterAlias]ClusterSurvey
 }
 
-type pair struct{ source, target *cluster.Client }
-
 // visit opens clients and asks every cluster who it is. A client that cannot be
 // opened is an error; a cluster that does not answer is part of the answers.
 func visit(ctx context.Context, dep *config.Deployment, targets []mirror.ClusterAlias, log *slog.Logger) (*visitor, error) {
@@ -69,24 +67,14 @@ func visit(ctx context.Context, dep *config.Deployment, targets []mirror.Cluster
 	}
 	for i := range v.flows {
 		f := &v.flows[i]
-		source, target := Sides(f)
-		for _, s := range []*Side{&source, &target} {
-			s.Client.RequestTimeout = config.Opt[time.Duration]{Value: min(askWithin, s.Client.RequestTimeout.Or(askWithin)), Set: true}
-		}
-		a, err := OpenSide(f.ID, source, nil, log)
+		sides, err := askingBoth(f, log)
 		if err != nil {
 			v.close()
 			return nil, err
 		}
-		b, err := OpenSide(f.ID, target, nil, log)
-		if err != nil {
-			a.Close()
-			v.close()
-			return nil, err
-		}
-		v.sides[f.ID] = pair{a, b}
-		v.ask(ctx, f.ID.Source, a)
-		v.ask(ctx, f.ID.Target, b)
+		v.sides[f.ID] = sides
+		v.ask(ctx, f.ID.Source, sides.source)
+		v.ask(ctx, f.ID.Target, sides.target)
 	}
 	return v, nil
 }

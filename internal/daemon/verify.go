@@ -87,17 +87,12 @@ func copying(dep *config.Deployment, name string) ([]*config.Flow, error) {
 
 func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mirror.Patterns, log *slog.Logger) (*verify.Report, error) {
 	from, to := Sides(f)
-	source, err := OpenSide(f.ID, from, nil, log)
+	sides, err := openPair(f.ID, from, to, nil, log)
 	if err != nil {
 		return nil, err
 	}
-	defer source.Close()
-	target, err := OpenSide(f.ID, to, nil, log)
-	if err != nil {
-		return nil, err
-	}
-	defer target.Close()
-	v := verification{f: f, source: source, target: target, log: log}
+	defer sides.close()
+	v := verification{f: f, pair: sides, log: log}
 	pairs, notes, err := v.pairs(ctx, topics, len(o.Topics) > 0)
 	if err != nil {
 		return nil, err
@@ -115,7 +110,7 @@ func verifyFlow(ctx context.Context, f *config.Flow, o VerifyOptions, topics mir
 		vo.SyncsTopic = f.Policy.OffsetSyncsTopic(other)
 	}
 	o.watch(f, &vo)
-	r, err := verify.Run(ctx, reader{source}, reader{target}, vo)
+	r, err := verify.Run(ctx, reader{v.source}, reader{v.target}, vo)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +133,9 @@ func (o *VerifyOptions) watch(f *config.Flow, vo *verify.Options) {
 
 // verification is one flow's, with the clients of both sides.
 type verification struct {
-	f              *config.Flow
-	source, target *cluster.Client
-	log            *slog.Logger
+	pair
+	f   *config.Flow
+	log *slog.Logger
 }
 
 // pairs are the topics to compare, and what keeps others from being compared.
