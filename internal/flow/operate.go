@@ -52,16 +52,13 @@ func (f *Flow) Held() []HeldChange {
 // wishes something else.
 func (f *Flow) Decide(topic, setting string, accept bool) error {
 	p := f.now()
-	switch {
-	case p.configs == nil || !p.configs.Decide(plan.HoldKey{Topic: topic, Config: setting}, accept):
+	if p.configs == nil || !p.configs.Decide(plan.HoldKey{Topic: topic, Config: setting}, accept) {
 		if p.keeper != nil && !p.keeper.Owns(jobLane) {
 			return ErrElsewhere
 		}
 		return ErrNothingWaits
 	}
-	for _, l := range p.loops {
-		l.Kick()
-	}
+	p.kick()
 	return nil
 }
 

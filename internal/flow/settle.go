@@ -102,14 +102,11 @@ func (f *Flow) awaitPlaces(ctx context.Context, p *parts) (Settled, error) {
 				out.Unsettled = append(out.Unsettled, s)
 			}
 		}
-		if int32(len(p.keeper.Owned())) > 0 && len(tracks) == p.keeper.Replicas() {
+		if len(p.keeper.Owned()) > 0 && len(tracks) == p.keeper.Replicas() {
 			return out, nil
 		}
 		if !sleep(ctx, settleLook) {
-			f.mu.Lock()
-			groupErr := f.mu.parts.groupErr
-			f.mu.Unlock()
-			return out, errors.Join(fmt.Errorf("%d of %d partitions have their place: %w", len(tracks), p.keeper.Replicas(), context.Cause(ctx)), groupErr)
+			return out, errors.Join(fmt.Errorf("%d of %d partitions have their place: %w", len(tracks), p.keeper.Replicas(), context.Cause(ctx)), f.now().groupErr)
 		}
 	}
 }

@@ -25,6 +25,11 @@ func (p *parts) take(spec Spec) {
 	if p.groups != nil {
 		p.groups.SetFilters(spec.Groups, spec.Selection.Filter)
 	}
+	p.kick()
+}
+
+// kick has all jobs look at once.
+func (p *parts) kick() {
 	for _, l := range p.loops {
 		l.Kick()
 	}

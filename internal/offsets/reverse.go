@@ -52,11 +52,7 @@ func (m *RunMap) reverseOld(d mirror.DownstreamOffset) Origin {
 
 // KnownBack is the last record in front of target offset d whose place is known.
 func (m *RunMap) KnownBack(d mirror.DownstreamOffset) (mirror.UpstreamOffset, mirror.DownstreamOffset, bool) {
-	beyond := func(r Run) bool { return r.Down >= d }
-	r, ok := m.lastAnchor(beyond)
-	if i := m.lastStarting(beyond); i >= 0 {
-		r, ok = m.runs[i], true
-	}
+	r, ok := m.lastBefore(func(r Run) bool { return r.Down >= d })
 	if !ok {
 		return 0, 0, false
 	}

@@ -116,6 +116,14 @@ func (m *RunMap) lastStarting(beyond func(Run) bool) int {
 // Len is how many runs the map holds.
 func (m *RunMap) Len() int { return len(m.runs) }
 
+// lastBefore is the last run or anchor in front of the first that lies beyond.
+func (m *RunMap) lastBefore(beyond func(Run) bool) (Run, bool) {
+	if i := m.lastStarting(beyond); i >= 0 {
+		return m.runs[i], true
+	}
+	return m.lastAnchor(beyond)
+}
+
 // lastAnchor is the last anchor in front of the first that lies beyond.
 func (m *RunMap) lastAnchor(beyond func(Run) bool) (Run, bool) {
 	i := sort.Search(len(m.anchors), func(i int) bool { return beyond(m.anchors[i]) }) - 1
@@ -156,11 +164,7 @@ func (m *RunMap) Behind(past []Run) (*RunMap, error) {
 // Known is the last record in front of source offset u whose place is known.
 // Reading both logs from there on makes exact what [RunMap.Translate] does not.
 func (m *RunMap) Known(u mirror.UpstreamOffset) (mirror.UpstreamOffset, mirror.DownstreamOffset, bool) {
-	beyond := func(r Run) bool { return r.Up >= u }
-	r, ok := m.lastAnchor(beyond)
-	if i := m.lastStarting(beyond); i >= 0 {
-		r, ok = m.runs[i], true
-	}
+	r, ok := m.lastBefore(func(r Run) bool { return r.Up >= u })
 	if !ok {
 		return 0, 0, false
 	}

@@ -209,7 +209,7 @@ const (
 // nobody's records: a coordinator that moves or whose broker hung may write those
 // of a fence or of a transaction late, or again.
 func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
-	for pause := examineAgain; ; pause = min(2*pause, examineWithin) {
+	for pause := examineAgain; tr.task.ctx.Err() == nil; pause = min(2*pause, examineWithin) {
 		n, err := tr.countGap(from, to)
 		if err == nil {
 			tr.mu.Lock()
@@ -226,11 +226,7 @@ func (tr *Track) examineGap(from, to mirror.DownstreamOffset) {
 		if !kafka.Heals(err) || tr.isClosed() {
 			return
 		}
-		select {
-		case <-tr.task.ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+		sleep(tr.task.ctx, pause)
 	}
 }
 
