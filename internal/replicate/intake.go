@@ -15,7 +15,7 @@ const corruptTries = 3
 
 // deliver takes one partition's part of a fetch answer. It is called by the
 // source's goroutine.
-func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, waited time.Duration) {
+func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, trip time.Duration) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	if tr.closed || tr.asked != tr.next || !tr.readsLocked() {
@@ -23,7 +23,7 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, waited ti
 	}
 	tr.allowedLocked()
 	tr.asked, tr.tries = -1, 0
-	tr.window.fetched(len(p.Records), waited)
+	tr.window.fetched(len(p.Records), trip)
 	tr.stats.seen(p)
 	tr.aborts.Reset(p.Aborted)
 	sc := recordbatch.NewScanner(p.Records)

@@ -21,7 +21,9 @@ type source struct {
 	tracks  map[kafka.TopicPartition]*Track
 	touched map[kafka.TopicPartition]struct{} // to be added, moved or forgotten before the next fetch
 
-	answer window // of whole answers; only the source's goroutine uses it
+	// Of whole answers, and of the path; only the source's goroutine uses them.
+	answer window
+	trip   roundTrip
 
 	wake chan struct{}
 }
@@ -207,7 +209,7 @@ func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]str
 	if answer.Buffer != nil {
 		defer answer.Buffer.Release()
 	}
-	bytes := 0
+	bytes, trip := 0, s.trip.waited(answer.Waited)
 	for i := range answer.Partitions {
 		p := &answer.Partitions[i]
 		s.mu.Lock()
@@ -228,10 +230,10 @@ func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]str
 		case p.DivergingEpoch != kafka.NoLeaderEpoch:
 			tr.truncated(p)
 		default:
-			tr.deliver(p, answer.Buffer, answer.Waited)
+			tr.deliver(p, answer.Buffer, trip)
 		}
 	}
-	s.answer.fetched(bytes, answer.Waited)
+	s.answer.fetched(bytes, trip)
 	for _, b := range s.task.brakes {
 		b.Spend(bytes)
 	}

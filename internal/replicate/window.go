@@ -3,8 +3,8 @@ package replicate
 import "time"
 
 const (
-	// farFetch and nearFetch are how long the first byte of waiting data takes over
-	// a long and over a short path. Between them a window stays as it is.
+	// farFetch and nearFetch are the round trips of a long and of a short path.
+	// Between them a window stays as it is.
 	farFetch  = 30 * time.Millisecond
 	nearFetch = 5 * time.Millisecond
 	// nearAnswer is how large a whole answer gets over a short path, where larger
@@ -20,7 +20,7 @@ const (
 // window is how many bytes of a partition, or of a whole answer, are asked for at
 // once. A partition's is also how many may wait in its queue. One fetch is under
 // way at a time, so that over a long path the window is what moves per round trip:
-// it doubles while full answers are waited for long, up to the most the file
+// it doubles while full answers come over a long path, up to the most the file
 // allows, and shrinks when the path is short. It also grows a little where batches
 // are so large that much of each answer is cut off. The memory budget bounds all
 // windows together.
@@ -30,13 +30,13 @@ type window struct {
 	grown       int32 // by how much least was multiplied because of cut batches; zero is once
 }
 
-// fetched takes the size of an answer and how long its first byte was waited for.
-func (w *window) fetched(n int, waited time.Duration) {
+// fetched takes the size of an answer and the round trip of the path it came over.
+func (w *window) fetched(n int, trip time.Duration) {
 	full := n > int(w.bytes)/4*3
 	switch {
-	case full && waited >= farFetch:
+	case full && trip >= farFetch:
 		w.bytes = min(2*w.bytes, max(w.most, w.least))
-	case waited <= nearFetch && w.bytes > w.least:
+	case trip <= nearFetch && w.bytes > w.least:
 		w.bytes = max(w.bytes/2, w.least)
 	}
 }
@@ -51,4 +51,31 @@ func (w *window) cut(cut, n int) {
 	w.grown = 2 * grown
 	w.least *= 2
 	w.bytes = max(w.bytes, w.least)
+}
+
+// tripAnswers is how many answers a measurement of the round trip lasts.
+const tripAnswers = 8
+
+// roundTrip is how long the first byte of an answer takes at the least. A broker
+// that is busy or waits for data answers late now and then; a long path makes every
+// answer late.
+type roundTrip struct {
+	now, before time.Duration // the shortest of this measurement and of the one before; zero is none yet
+	answers     int           // of this measurement
+}
+
+// waited takes how long an answer's first byte was waited for, and returns the
+// round trip as far as it is known.
+func (r *roundTrip) waited(d time.Duration) time.Duration {
+	if r.answers == tripAnswers {
+		r.before, r.now, r.answers = r.now, 0, 0
+	}
+	r.answers++
+	if r.now == 0 || d < r.now {
+		r.now = d
+	}
+	if r.before != 0 {
+		return min(r.now, r.before)
+	}
+	return r.now
 }

@@ -59,3 +59,24 @@ func TestWindowGrowsWhereLargeBatchesAreCut(t *testing.T) {
 		t.Fatalf("window %d, more than the file allows", given.bytes)
 	}
 }
+
+func TestRoundTripIsTheShortestOfLate(t *testing.T) {
+	var r roundTrip
+	const ms = time.Millisecond
+	for i, step := range []struct{ waited, want time.Duration }{
+		{40 * ms, 40 * ms}, // a broker that starts up
+		{2 * ms, 2 * ms},
+		{500 * ms, 2 * ms}, // one that waits for data
+		{90 * ms, 2 * ms},
+	} {
+		if got := r.waited(step.waited); got != step.want {
+			t.Fatalf("answer %d: %v, want %v", i, got, step.want)
+		}
+	}
+	for range 3 * tripAnswers {
+		r.waited(150 * ms)
+	}
+	if got := r.waited(151 * ms); got != 150*ms {
+		t.Fatalf("a path that has become long: %v", got)
+	}
+}

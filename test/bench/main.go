@@ -145,9 +145,9 @@ func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bo
 		return err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	for _, c := range run {
+	for i, c := range run {
 		fmt.Printf("%s: %d records of %d B\n", c.title, c.records, c.size)
-		done, err := b.runCell(ctx, target, c)
+		done, err := b.runCell(ctx, target, c, i == 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -160,8 +160,10 @@ func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bo
 }
 
 // runCell has every contender copy a cell, in turns, so that a slow minute of the
-// machine meets everybody.
-func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) (copied, error) {
+// machine meets everybody. Brokers that have done nothing yet are warmed up by a
+// turn that counts for nobody: until their code is compiled they are several times
+// slower, and the first contender would pay for that.
+func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell, cold bool) (copied, error) {
 	done := copied{cell: c, results: map[string][]result{}, failed: map[string]string{}}
 	if err := c.fill(ctx, b.source); err != nil {
 		return done, err
@@ -170,13 +172,14 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) 
 	if done.wire, err = logSize(ctx, b.source, c.name); err != nil {
 		return done, err
 	}
+	if cold {
+		if err := b.warmUp(ctx, b.turn(target, &done, 0, helio)); err != nil {
+			return done, err
+		}
+	}
 	for turn := range b.turns {
 		for _, who := range b.field {
-			s := stage{
-				dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop, records: c.records, size: c.size, parts: c.parts,
-				alias: fmt.Sprintf("%s%d%s", who.short, turn+1, c.name), profiles: b.profiles, wire: done.wire,
-			}
-			r, err := s.copy(ctx, who)
+			r, err := b.turn(target, &done, turn+1, who.short).copy(ctx, who)
 			if ctx.Err() != nil {
 				return done, context.Cause(ctx)
 			}
@@ -191,6 +194,30 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell) 
 		}
 	}
 	return done, dropTopic(ctx, b.source, c.name)
+}
+
+// turn is the stage for a contender's turn.
+func (b *bench) turn(target *kafkatest.Cluster, c *copied, turn int, short string) stage {
+	return stage{
+		dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop,
+		records: c.records, size: c.size, parts: c.parts,
+		alias: fmt.Sprintf("%s%d%s", short, turn, c.name), profiles: b.profiles, wire: c.wire,
+	}
+}
+
+// warmUp has heliograph copy the cell once, and throws the result away.
+func (b *bench) warmUp(ctx context.Context, s stage) error {
+	s.profiles = ""
+	for _, c := range contenders(options{binary: b.binary}) {
+		if c.short == helio {
+			r, err := s.copy(ctx, c)
+			if err != nil {
+				return fmt.Errorf("warm up: %w", err)
+			}
+			fmt.Printf("  %-24s %s\n", "(warming up)", r)
+		}
+	}
+	return nil
 }
 
 // launch starts a cluster at full speed: the quick-start flags of tests would
