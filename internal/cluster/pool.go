@@ -3,76 +3,124 @@ package cluster
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync"
+	"time"
 
 	"heliograph/internal/kafka"
 )
 
 const (
 	minBlockBits = 12 // 4 KiB
-	maxBlockBits = 27 // 128 MiB; larger blocks are not kept
-	// stepsPerDoubling classes between two powers of two bound the unused part
-	// of a block to a quarter.
+	// stepsPerDoubling sizes between two powers of two bound the unused part of a
+	// new block to a quarter.
 	stepsPerDoubling = 4
-	blockClasses     = (maxBlockBits-minBlockBits)*stepsPerDoubling + 1
+	// looseFit is how many times larger than needed a free block may be to be taken,
+	// or it may have smallFit bytes.
+	looseFit = 4
+	smallFit = 64 << 10
+	// What lies free is bounded in bytes, number and time. As much as is in use may
+	// lie free in any case.
+	maxFree    = 16 << 20
+	maxFreeFor = 10 * time.Second
+	maxBlocks  = 64
 )
 
-// A pool keeps blocks by size class. A block comes back by the last Release of
-// its Buffer, on whichever goroutine that happens. Every block in use is counted
-// in the budget with its whole size, and none that lies in the pool: what lies
-// there, the garbage collector may take.
+// A pool keeps blocks that were released for the next answers. A block comes back
+// by the last Release of its Buffer, on whichever goroutine that happens. Every
+// block in use is counted in the budget with its whole size, and none that lies
+// free.
+//
+// Answers are seldom of one size. A list that gives the next best block keeps few
+// of them; a sync.Pool for each size keeps a set of blocks for each of them.
 type pool struct {
-	budget  Budget
-	classes [blockClasses]sync.Pool
+	budget Budget
+
+	mu    sync.Mutex
+	free  []freeBlock // the longest free first
+	bytes int         // in free
+	used  int         // bytes in use
 }
+
+type freeBlock struct {
+	buf   *kafka.Buffer // its bytes are the whole block
+	since time.Time
+}
+
+func (b freeBlock) size() int { return len(b.buf.Bytes()) }
 
 func newPool(b Budget) *pool { return &pool{budget: b} }
 
-// classOf is the smallest class that holds n bytes, and its size. The class is
-// -1 for a block too large to keep.
-func classOf(n int) (class, size int) {
+// blockSize is the size of a new block for n bytes.
+func blockSize(n int) int {
 	if n <= 1<<minBlockBits {
-		return 0, 1 << minBlockBits
+		return 1 << minBlockBits
 	}
 	top := bits.Len(uint(n-1)) - 1 // 2^top < n <= 2^(top+1), roughly
-	if top >= maxBlockBits {
-		return -1, n
-	}
 	step := 1 << top / stepsPerDoubling
-	steps := (n - 1<<top + step - 1) / step // 1..stepsPerDoubling
-	class = (top-minBlockBits)*stepsPerDoubling + steps
-	if class >= blockClasses {
-		return -1, n
-	}
-	return class, 1<<top + steps*step
+	return (n + step - 1) / step * step
 }
 
 // get waits for the budget and returns a block of n bytes with one reference.
 func (p *pool) get(ctx context.Context, n int) (*kafka.Buffer, error) {
-	class, size := classOf(n)
+	buf := p.take(n)
+	size := blockSize(n)
+	if buf != nil {
+		size = len(buf.Bytes())
+	}
 	if p.budget != nil {
 		if err := p.budget.Acquire(ctx, size); err != nil {
 			return nil, err
 		}
 	}
-	if class < 0 {
-		return kafka.NewBuffer(make([]byte, size), func(*kafka.Buffer) { p.uncount(size) }), nil
+	p.mu.Lock()
+	p.used += size
+	p.mu.Unlock()
+	if buf != nil {
+		buf.Reset(buf.Bytes()[:n])
+		return buf, nil
 	}
-	if b, ok := p.classes[class].Get().(*kafka.Buffer); ok {
-		whole := b.Bytes()
-		b.Reset(whole[:n])
-		return b, nil
-	}
-	return kafka.NewBuffer(make([]byte, size)[:n], func(b *kafka.Buffer) {
-		whole := b.Bytes()
-		b.Reset(whole[:cap(whole)])
-		p.classes[class].Put(b)
-		p.uncount(size)
-	}), nil
+	return kafka.NewBuffer(make([]byte, size)[:n], p.put), nil
 }
 
-func (p *pool) uncount(size int) {
-	if p.budget != nil {
-		p.budget.Release(size)
+// take returns the smallest free block that fits n bytes well, or nil.
+func (p *pool) take(n int) *kafka.Buffer {
+	most := max(looseFit*n, smallFit)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	best := -1
+	for i, b := range p.free {
+		if size := b.size(); size >= n && size <= most && (best < 0 || size <= p.free[best].size()) {
+			best = i
+		}
 	}
+	if best < 0 {
+		return nil
+	}
+	b := p.free[best]
+	p.free = slices.Delete(p.free, best, best+1)
+	p.bytes -= b.size()
+	return b.buf
+}
+
+// put takes a block back whose last reference is gone.
+func (p *pool) put(b *kafka.Buffer) {
+	whole := b.Bytes()
+	whole = whole[:cap(whole)]
+	b.Reset(whole)
+	if p.budget != nil {
+		p.budget.Release(len(whole))
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, freeBlock{b, now})
+	p.bytes += len(whole)
+	p.used -= len(whole)
+	drop := 0
+	for drop < len(p.free) && (p.bytes > max(maxFree, p.used) || len(p.free)-drop > maxBlocks || now.Sub(p.free[drop].since) > maxFreeFor) {
+		p.bytes -= p.free[drop].size()
+		drop++
+	}
+	p.free = slices.Delete(p.free, 0, drop)
 }

@@ -6,33 +6,74 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"heliograph/internal/kafka"
 )
 
-func TestBlockClassesFit(t *testing.T) {
+func TestBlocksFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 1<<(maxBlockBits+1)).Draw(t, "n")
-		class, size := classOf(n)
+		n := rapid.IntRange(0, 1<<30).Draw(t, "n")
+		size := blockSize(n)
 		switch {
 		case size < n:
 			t.Fatalf("%d bytes in a block of %d", n, size)
-		case class >= blockClasses:
-			t.Fatalf("class %d of %d", class, blockClasses)
-		case class < 0 && n < 1<<maxBlockBits/2:
-			t.Fatalf("%d bytes are not kept", n)
 		case n > 1<<minBlockBits && size > n+n/stepsPerDoubling:
 			t.Fatalf("%d bytes waste %d", n, size-n)
 		}
-		if again, same := classOf(size); again != class || same != size {
-			t.Fatalf("a block of class %d and size %d goes back to class %d", class, size, again)
+	})
+}
+
+// TestBlocksAreFewWhateverSizesAreAskedFor holds what the pool makes and keeps
+// against a program that has a few answers at a time.
+func TestBlocksAreFewWhateverSizesAreAskedFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPool(nil)
+		blocks := map[*kafka.Buffer]bool{} // ever made
+		var held []*kafka.Buffer
+		for range 200 {
+			n := rapid.IntRange(4<<20, 8<<20).Draw(t, "n")
+			buf, err := p.get(t.Context(), n)
+			if err != nil || len(buf.Bytes()) != n {
+				t.Fatalf("%d bytes: got %d, %v", n, len(buf.Bytes()), err)
+			}
+			for _, other := range held {
+				if other == buf {
+					t.Fatal("one block was given to two")
+				}
+			}
+			blocks[buf] = true
+			if held = append(held, buf); len(held) > 3 {
+				held[0].Release()
+				held = held[1:]
+			}
+			if p.bytes > max(maxFree, p.used) || len(p.free) > maxBlocks {
+				t.Fatalf("%d bytes in %d blocks lie free", p.bytes, len(p.free))
+			}
+		}
+		// Four are in use at a time; a size step more or less makes a few others.
+		if len(blocks) > 16 {
+			t.Fatalf("%d blocks for 4 at a time", len(blocks))
 		}
 	})
+}
+
+func TestSmallAnswersTakeNoLargeBlocks(t *testing.T) {
+	p := newPool(nil)
+	large, _ := p.get(t.Context(), 8<<20)
+	large.Release()
+	if small, _ := p.get(t.Context(), 100); cap(small.Bytes()) > smallFit {
+		t.Errorf("100 bytes took a block of %d", cap(small.Bytes()))
+	}
+	if again, _ := p.get(t.Context(), 5<<20); again != large {
+		t.Error("a block that fits lay free")
+	}
 }
 
 func TestBlocksAreCountedWhileHeld(t *testing.T) {
 	b := &countingBudget{}
 	p := newPool(b)
 	ctx := t.Context()
-	for _, n := range []int{1, 5000, 1 << 20, 1<<maxBlockBits + 1} {
+	for _, n := range []int{1, 5000, 1 << 20, 1<<27 + 1} {
 		buf, err := p.get(ctx, n)
 		if err != nil || len(buf.Bytes()) != n {
 			t.Fatalf("%d bytes: got %d, %v", n, len(buf.Bytes()), err)
