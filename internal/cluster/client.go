@@ -120,6 +120,8 @@ func (c *Client) Close() {
 	c.cancel()
 	c.wg.Wait()
 	c.kgo.Close()
+	c.fetchPool.close()
+	c.smallPool.close()
 }
 
 // watched tells the gate of logins that franz-go brought to their end. Refused

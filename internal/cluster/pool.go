@@ -19,9 +19,9 @@ const (
 	// or it may have smallFit bytes.
 	looseFit = 4
 	smallFit = 64 << 10
-	// What lies free is bounded in bytes, number and time. As much as is in use may
-	// lie free in any case.
-	maxFree    = 16 << 20
+	// What lies free is bounded in bytes, number and time. Half as much as is in use
+	// may lie free in any case.
+	maxFree    = 8 << 20
 	maxFreeFor = 10 * time.Second
 	maxBlocks  = 64
 )
@@ -33,6 +33,9 @@ const (
 //
 // Answers are seldom of one size. A list that gives the next best block keeps few
 // of them; a sync.Pool for each size keeps a set of blocks for each of them.
+//
+// Blocks may lie outside the heap: after the last Release their bytes must not be
+// touched, or the process ends.
 type pool struct {
 	budget Budget
 
@@ -40,6 +43,7 @@ type pool struct {
 	free  []freeBlock // the longest free first
 	bytes int         // in free
 	used  int         // bytes in use
+	ended bool        // nothing is kept any more
 }
 
 type freeBlock struct {
@@ -70,6 +74,9 @@ func (p *pool) get(ctx context.Context, n int) (*kafka.Buffer, error) {
 	}
 	if p.budget != nil {
 		if err := p.budget.Acquire(ctx, size); err != nil {
+			if buf != nil {
+				p.keep(buf)
+			}
 			return nil, err
 		}
 	}
@@ -80,7 +87,7 @@ func (p *pool) get(ctx context.Context, n int) (*kafka.Buffer, error) {
 		buf.Reset(buf.Bytes()[:n])
 		return buf, nil
 	}
-	return kafka.NewBuffer(make([]byte, size)[:n], p.put), nil
+	return kafka.NewBuffer(newBlock(size)[:n], p.put), nil
 }
 
 // take returns the smallest free block that fits n bytes well, or nil.
@@ -111,16 +118,36 @@ func (p *pool) put(b *kafka.Buffer) {
 	if p.budget != nil {
 		p.budget.Release(len(whole))
 	}
+	p.mu.Lock()
+	p.used -= len(whole)
+	p.mu.Unlock()
+	p.keep(b)
+}
+
+// keep adds a block to the free ones, and drops what is too much.
+func (p *pool) keep(b *kafka.Buffer) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, freeBlock{b, now})
-	p.bytes += len(whole)
-	p.used -= len(whole)
+	p.bytes += len(b.Bytes())
 	drop := 0
-	for drop < len(p.free) && (p.bytes > max(maxFree, p.used) || len(p.free)-drop > maxBlocks || now.Sub(p.free[drop].since) > maxFreeFor) {
+	for drop < len(p.free) && (p.ended || p.bytes > max(maxFree, p.used/2) ||
+		len(p.free)-drop > maxBlocks || now.Sub(p.free[drop].since) > maxFreeFor) {
 		p.bytes -= p.free[drop].size()
+		dropBlock(p.free[drop].buf.Bytes())
 		drop++
 	}
 	p.free = slices.Delete(p.free, 0, drop)
+}
+
+// close drops what is free, now and from now on.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	for _, b := range p.free {
+		dropBlock(b.buf.Bytes())
+	}
+	p.free, p.bytes = nil, 0
 }

@@ -46,7 +46,7 @@ func TestBlocksAreFewWhateverSizesAreAskedFor(t *testing.T) {
 				held[0].Release()
 				held = held[1:]
 			}
-			if p.bytes > max(maxFree, p.used) || len(p.free) > maxBlocks {
+			if p.bytes > max(maxFree, p.used/2) || len(p.free) > maxBlocks {
 				t.Fatalf("%d bytes in %d blocks lie free", p.bytes, len(p.free))
 			}
 		}
@@ -55,6 +55,18 @@ func TestBlocksAreFewWhateverSizesAreAskedFor(t *testing.T) {
 			t.Fatalf("%d blocks for 4 at a time", len(blocks))
 		}
 	})
+}
+
+func TestClosedPoolKeepsNothing(t *testing.T) {
+	p := newPool(nil)
+	held, _ := p.get(t.Context(), 1<<20)
+	free, _ := p.get(t.Context(), 1<<20)
+	free.Release()
+	p.close()
+	held.Release()
+	if len(p.free) != 0 || p.bytes != 0 || p.used != 0 {
+		t.Errorf("%d blocks of %d bytes are kept, %d in use", len(p.free), p.bytes, p.used)
+	}
 }
 
 func TestSmallAnswersTakeNoLargeBlocks(t *testing.T) {
@@ -100,7 +112,11 @@ func (b fullBudget) Release(int)                        { panic("released what w
 
 func TestRefusedBudgetGivesNoBlock(t *testing.T) {
 	full := errors.New("full")
-	if _, err := newPool(fullBudget{full}).get(t.Context(), 10); !errors.Is(err, full) {
-		t.Error(err)
+	p := newPool(nil)
+	buf, _ := p.get(t.Context(), 10)
+	buf.Release()
+	p.budget = fullBudget{full}
+	if _, err := p.get(t.Context(), 10); !errors.Is(err, full) || len(p.free) != 1 {
+		t.Errorf("%v, %d blocks are free", err, len(p.free))
 	}
 }

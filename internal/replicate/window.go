@@ -9,7 +9,7 @@ const (
 	nearFetch = 5 * time.Millisecond
 	// nearAnswer is how large a whole answer gets over a short path, where larger
 	// ones would cost memory and move nothing faster.
-	nearAnswer = 8 << 20
+	nearAnswer = 4 << 20
 	// cutPart is the part of an answer's bytes that may be thrown away: brokers cut
 	// an answer at its byte limit, mostly inside a batch, which is fetched again.
 	cutPart = 100
