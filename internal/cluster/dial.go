@@ -177,7 +177,7 @@ const (
 	bulkBuffer = 64 << 10
 	// gather is how much of a large answer should be there before its reader is
 	// woken, and gatherFrom how much must be missing for that.
-	gather     = 256 << 10
+	gather     = 1 << 20
 	gatherFrom = 2 * gather
 )
 

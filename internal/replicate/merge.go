@@ -9,7 +9,7 @@ import (
 
 const (
 	// mergeBytes is the size that merged batches aim for.
-	mergeBytes = 64 << 10
+	mergeBytes = 256 << 10
 	// smallPlain and smallCompressed are the sizes below which a batch is worth
 	// merging: one produce request carries one batch per partition, so that small
 	// batches cost the target a request each. A compressed batch has to be
