@@ -14,8 +14,8 @@
 // way ([pace]); then write the tables and hold them against the bars (report.go).
 //
 // While a copy runs, a [bystander] writes to the target and keeps how long that takes:
-// what a catch-up costs others. A contender that fails is noted in the table, and the
-// others go on; the run then ends with an error.
+// what a catch-up costs others. A contender or a cell that fails, a pace that is not kept
+// included, is noted in the table, and the others go on; the run then ends with an error.
 //
 // The loop and the relay are this program itself in another [role], each in a
 // process of its own: every figure of processor time is what the kernel counted

@@ -29,6 +29,7 @@ var paces = [...]int{1_000, 10_000}
 type timed struct {
 	pace    int
 	results map[string][]quantiles
+	failed  map[string]string // what went wrong, by contender
 }
 
 type quantiles struct{ p50, p99, p999 time.Duration }
@@ -37,7 +38,7 @@ type quantiles struct{ p50, p99, p999 time.Duration }
 // without any: to the source and back.
 func (b *bench) time(ctx context.Context, target *kafkatest.Cluster) error {
 	for _, pace := range paces {
-		b.latency = append(b.latency, timed{pace: pace, results: map[string][]quantiles{}})
+		b.latency = append(b.latency, timed{pace: pace, results: map[string][]quantiles{}, failed: map[string]string{}})
 	}
 	lasts := 20 * time.Second
 	if b.quick {
@@ -58,12 +59,18 @@ func (b *bench) time(ctx context.Context, target *kafkatest.Cluster) error {
 				alias: fmt.Sprintf("%s%dpace", c.short, turn+1),
 			}
 			all, err := s.paced(ctx, c, lasts)
-			if err != nil {
-				return fmt.Errorf("latency: %s, turn %d: %w", c.name, turn+1, err)
-			}
-			for i, q := range all {
+			for i, q := range all { // the paces that it kept before it failed, too
 				fmt.Printf("  %-24s %d records/s: p50 %v, p99 %v, p99.9 %v\n", c.name, paces[i], q.p50, q.p99, q.p999)
 				b.latency[i].results[c.short] = append(b.latency[i].results[c.short], q)
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil { // as with copies, the others go on
+				fmt.Printf("  %-24s failed: %v\n", c.name, err)
+				at := &b.latency[min(len(all), len(paces)-1)]
+				at.failed[c.short] = fmt.Sprintf("turn %d: %v", turn+1, err)
+				b.failures = append(b.failures, fmt.Errorf("latency: %s, turn %d: %w", c.name, turn+1, err))
 			}
 		}
 	}
@@ -111,7 +118,7 @@ func (s stage) paced(ctx context.Context, c contender, lasts time.Duration) (all
 	for _, pace := range paces {
 		q, err := s.pace(ctx, producer, watch, pace, lasts)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		all = append(all, q)
 	}

@@ -128,7 +128,10 @@ func (b *bench) measure(ctx context.Context) (err error) {
 			continue
 		}
 		if err := b.against(ctx, secured, run, timing); err != nil {
-			return err
+			b.failures = append(b.failures, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return errors.Join(append(b.failures, b.write(ctx))...)
@@ -148,8 +151,12 @@ func (b *bench) against(ctx context.Context, secured bool, run []cell, timing bo
 	for i, c := range run {
 		fmt.Printf("%s: %d records of %d B\n", c.title, c.records, c.size)
 		done, err := b.runCell(ctx, target, c, i == 0)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			fmt.Printf("  the cell failed: %v\n", err)
+			b.failures = append(b.failures, fmt.Errorf("%s: %w", c.name, err))
 		}
 		b.copies = append(b.copies, done)
 	}

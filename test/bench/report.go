@@ -67,8 +67,7 @@ func (c copied) table(out *strings.Builder, field []contender) {
 	for _, who := range field {
 		all := c.results[who.short]
 		if why := c.failed[who.short]; why != "" {
-			first, _, _ := strings.Cut(why, "\n")
-			fmt.Fprintf(out, "| %s | failed: %s |\n", who.name, strings.ReplaceAll(first, "|", "/"))
+			fmt.Fprintf(out, "| %s | failed: %s |\n", who.name, cellText(why))
 		}
 		if len(all) == 0 {
 			continue
@@ -89,6 +88,12 @@ func (c copied) table(out *strings.Builder, field []contender) {
 	}
 }
 
+// cellText is a failure's first line, fit for a cell of a table.
+func cellText(why string) string {
+	first, _, _ := strings.Cut(why, "\n")
+	return strings.ReplaceAll(first, "|", "/")
+}
+
 func (b *bench) latencyTable(out *strings.Builder) {
 	if len(b.latency) == 0 {
 		return
@@ -97,6 +102,9 @@ func (b *bench) latencyTable(out *strings.Builder) {
 	names := slices.Concat(b.field, []contender{{short: direct, name: "produce and consume alone"}})
 	for _, at := range b.latency {
 		for _, who := range names {
+			if why := at.failed[who.short]; why != "" {
+				fmt.Fprintf(out, "| %s | %d | failed: %s |\n", who.name, at.pace, cellText(why))
+			}
 			if len(at.results[who.short]) > 0 {
 				fmt.Fprintf(out, "| %s | %d | %.2f ms | %.2f ms | %.2f ms |\n", who.name, at.pace,
 					at.p50(who.short), at.p99(who.short), at.p999(who.short))

@@ -211,8 +211,13 @@ func logSize(ctx context.Context, c *kafkatest.Cluster, topic string) (int64, er
 	return size, nil
 }
 
-// dropTopic makes room for the next turn.
+// dropWithin bounds the deletion of a topic.
+const dropWithin = 30 * time.Second
+
+// dropTopic makes room for the next turn, also behind one whose time is up.
 func dropTopic(ctx context.Context, c *kafkatest.Cluster, topic string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropWithin)
+	defer cancel()
 	cl, err := c.Open()
 	if err != nil {
 		return err
