@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -16,6 +17,12 @@ import (
 // refreshInterval is the least time between two metadata requests. Partitions
 // that lose their leader together ask together, and get one answer.
 const refreshInterval = 50 * time.Millisecond
+
+// A topic is asked for again, though nobody missed anything, when its facts are
+// between half of MetadataMaxAge and all of it old, each topic at its own time: with
+// thousands of partitions a walk over all at once would be a burst of work here and
+// on the broker. The cache is looked through agedSteps times in MetadataMaxAge.
+const agedSteps = 20
 
 type leader struct {
 	node  int32
@@ -42,7 +49,8 @@ type topology struct {
 	mu struct {
 		sync.RWMutex
 		leaders map[kafka.TopicPartition]leader
-		parts   map[string]int32 // partitions cached per topic
+		parts   map[string]int32     // partitions cached per topic
+		due     map[string]time.Time // when a topic's facts are to be asked for anew
 		ids     map[string]kafka.TopicID
 		nodes   map[int32]endpoint
 		next    *refresh
@@ -63,6 +71,7 @@ func (t *topology) init(c *Client) {
 	t.kick = make(chan struct{}, 1)
 	t.mu.leaders = make(map[kafka.TopicPartition]leader)
 	t.mu.parts = make(map[string]int32)
+	t.mu.due = make(map[string]time.Time)
 	t.mu.ids = make(map[string]kafka.TopicID)
 	t.mu.nodes = make(map[int32]endpoint)
 }
@@ -119,10 +128,10 @@ func (t *topology) node(id int32) (endpoint, bool) {
 	return e, ok
 }
 
-// RefreshMetadata asks the cluster for the named topics, or for every topic in
-// the cache when none is named, and returns when the cache has the answer.
-// Callers that come while a request waits its turn share it. A topic that the
-// cluster does not know leaves the cache; that is no error.
+// RefreshMetadata asks the cluster for the named topics, or for its brokers alone
+// when none is named, and returns when the cache has the answer. Callers that come
+// while a request waits its turn share it. A topic that the cluster does not know
+// leaves the cache; that is no error.
 func (c *Client) RefreshMetadata(ctx context.Context, topics ...string) error {
 	t := &c.topo
 	t.mu.Lock()
@@ -136,9 +145,6 @@ func (c *Client) RefreshMetadata(ctx context.Context, topics ...string) error {
 	r := t.mu.next
 	for _, topic := range topics {
 		r.topics[topic] = struct{}{}
-	}
-	if len(topics) == 0 {
-		t.addCached(r)
 	}
 	t.mu.Unlock()
 	select {
@@ -155,28 +161,39 @@ func (c *Client) RefreshMetadata(ctx context.Context, topics ...string) error {
 
 var errClientClosed = errors.New("the client is closed")
 
-func (t *topology) addCached(r *refresh) {
-	for topic := range t.mu.parts {
-		r.topics[topic] = struct{}{}
+// addAged plans a request for the topics whose facts have become old.
+func (t *topology) addAged(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for topic, due := range t.mu.due {
+		if now.Before(due) {
+			continue
+		}
+		if t.mu.next == nil {
+			t.mu.next = &refresh{topics: make(map[string]struct{}), done: make(chan struct{})}
+		}
+		t.mu.next.topics[topic] = struct{}{}
 	}
+}
+
+// dueAfter draws how long a topic's facts count, so that topics that were learned
+// together drift apart.
+func (t *topology) dueAfter() time.Duration {
+	half := t.client.opts.MetadataMaxAge / 2
+	return half + rand.N(half+1) //nolint:gosec // it spreads load
 }
 
 // loop sends the refreshes, one at a time, until ctx ends.
 func (t *topology) loop(ctx context.Context) {
-	aged := time.NewTicker(t.client.opts.MetadataMaxAge)
+	aged := time.NewTicker(max(t.client.opts.MetadataMaxAge/agedSteps, time.Millisecond))
 	defer aged.Stop()
 	defer t.shut()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-aged.C:
-			t.mu.Lock()
-			if len(t.mu.parts) > 0 && t.mu.next == nil {
-				t.mu.next = &refresh{topics: make(map[string]struct{}), done: make(chan struct{})}
-				t.addCached(t.mu.next)
-			}
-			t.mu.Unlock()
+		case now := <-aged.C:
+			t.addAged(now)
 		case <-t.kick:
 		}
 		t.mu.Lock()
@@ -273,6 +290,7 @@ func (t *topology) learnTopic(name string, id kafka.TopicID, parts []kmsg.Metada
 	if id.Known() {
 		t.mu.ids[name] = id
 	}
+	t.mu.due[name] = time.Now().Add(t.dueAfter())
 	for i := range parts {
 		p := &parts[i]
 		tp := kafka.TopicPartition{Topic: name, Partition: p.Partition}
@@ -293,5 +311,6 @@ func (t *topology) forget(name string) {
 		delete(t.mu.leaders, kafka.TopicPartition{Topic: name, Partition: p})
 	}
 	delete(t.mu.parts, name)
+	delete(t.mu.due, name)
 	delete(t.mu.ids, name)
 }

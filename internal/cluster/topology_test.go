@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -95,6 +99,72 @@ func TestRefreshesAreShared(t *testing.T) {
 	}
 	if n := c.Stats().MetadataRefreshes; n > 4 {
 		t.Errorf("101 callers made %d requests", n)
+	}
+}
+
+// Topics that were learned together are asked for again bit by bit, each before its
+// facts are older than MetadataMaxAge, and one that is gone never.
+func TestAgedTopicsAreAskedForBitByBit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const topics, age = 1000, 5 * time.Minute
+		c := bare()
+		c.opts.MetadataMaxAge = age
+		part := kmsg.NewMetadataResponseTopicPartition()
+		learned := map[string]time.Time{}
+		learn := func(name string) {
+			c.topo.learnTopic(name, theTopic, []kmsg.MetadataResponseTopicPartition{part})
+			learned[name] = time.Now()
+		}
+		for i := range topics {
+			learn(fmt.Sprintf("topic-%d", i))
+		}
+		c.topo.forget("topic-7")
+		delete(learned, "topic-7")
+		const step = age / agedSteps
+		for began := time.Now(); time.Since(began) < 10*age; {
+			time.Sleep(step)
+			c.topo.addAged(time.Now())
+			next := c.topo.mu.next
+			c.topo.mu.next = nil
+			if next == nil {
+				continue
+			}
+			if n := len(next.topics); n > topics/5 {
+				t.Fatalf("%d of %d topics are asked for at once", n, topics)
+			}
+			for name := range next.topics {
+				if _, known := learned[name]; !known {
+					t.Fatalf("%s is asked for, which is gone", name)
+				}
+				learn(name)
+			}
+			for name, at := range learned {
+				if time.Since(at) > age+step {
+					t.Fatalf("the facts of %s are %v old", name, time.Since(at))
+				}
+			}
+		}
+	})
+}
+
+// A node that nobody knows costs no walk over all topics.
+func TestUnknownNodeIsAskedForWithoutTopics(t *testing.T) {
+	k, c := fake(t, nil, kfake.NumBrokers(1), kfake.SeedTopics(1, "a", "b", "c"))
+	if err := c.RefreshMetadata(deadline(t), "a", "b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	k.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		asked.Add(int64(len(req.(*kmsg.MetadataRequest).Topics)))
+		return nil, nil, false
+	})
+	before := c.Stats().MetadataRefreshes
+	if _, err := c.DialFetch(deadline(t), 77); err == nil {
+		t.Error("node 77 was found")
+	}
+	if c.Stats().MetadataRefreshes == before || asked.Load() > 0 {
+		t.Errorf("%d requests for %d topics", c.Stats().MetadataRefreshes-before, asked.Load())
 	}
 }
 
