@@ -165,10 +165,8 @@ func reach(ctx context.Context, c *cluster.Client, log *slog.Logger) error {
 // Listen opens the HTTP server of health and metrics, which serves while Run
 // runs and until its last moment. It returns the address.
 func (d *Daemon) Listen(ctx context.Context, address string, pprof bool, b telemetry.Build) (string, error) {
-	registry := telemetry.NewRegistry(b)
-	registry.MustRegister(d.Collector())
 	admin, err := telemetry.ListenAdmin(ctx, telemetry.AdminOptions{
-		Address: address, Gatherer: registry, Health: d.Health, PProf: pprof, Log: d.log,
+		Address: address, Gatherer: telemetry.NewRegistry(b), Series: d.Series(), Health: d.Health, PProf: pprof, Log: d.log,
 	})
 	if err != nil {
 		return "", err

@@ -2,21 +2,27 @@ package daemon
 
 import (
 	"flag"
+	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
 	"heliograph/internal/syncer"
+	"heliograph/internal/telemetry"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -50,7 +56,7 @@ func exampleStatus() flow.Status {
 
 func newMetrics(statuses func() []flow.Status, now func() time.Time) *metrics {
 	m := &metrics{
-		descs: newDescs(), mirrorMaker: newMirrorMakerDescs(), statuses: statuses, now: now,
+		statuses: statuses, now: now,
 		memory:  func() (int64, int64) { return 1 << 20, 64 << 20 },
 		clients: func() []*cluster.Client { return nil },
 	}
@@ -58,22 +64,34 @@ func newMetrics(statuses func() []flow.Status, now func() time.Time) *metrics {
 	return m
 }
 
-func TestMetricsUnderBothSpellings(t *testing.T) {
-	r := prometheus.NewRegistry()
-	r.MustRegister(newMetrics(func() []flow.Status { return []flow.Status{exampleStatus()} }, time.Now))
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+// text is what a scrape gets.
+func (m *metrics) text(tb testing.TB) string {
+	tb.Helper()
 	var b strings.Builder
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			t.Fatal(err)
-		}
+	e := telemetry.NewExposition(&b)
+	m.write(e)
+	if err := e.Close(); err != nil {
+		tb.Fatal(err)
 	}
+	return b.String()
+}
+
+// families reads a scrape as Prometheus does.
+func (m *metrics) families(tb testing.TB) map[string]*dto.MetricFamily {
+	tb.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(m.text(tb)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return families
+}
+
+func TestMetricsUnderBothSpellings(t *testing.T) {
+	got := newMetrics(func() []flow.Status { return []flow.Status{exampleStatus()} }, time.Now).text(t)
 	const golden = "testdata/metrics.txt"
 	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +99,7 @@ func TestMetricsUnderBothSpellings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), b.String()); d != "" {
+	if d := cmp.Diff(string(want), got); d != "" {
 		t.Error(d)
 	}
 }
@@ -89,13 +107,8 @@ func TestMetricsUnderBothSpellings(t *testing.T) {
 // TestOurSeriesFollowPrometheusCustoms asks the linter behind promtool. The
 // names of MirrorMaker's series are not ours to choose.
 func TestOurSeriesFollowPrometheusCustoms(t *testing.T) {
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(newMetrics(func() []flow.Status { return []flow.Status{exampleStatus()} }, time.Now))
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	families := newMetrics(func() []flow.Status { return []flow.Status{exampleStatus()} }, time.Now).families(t)
+	problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(families))).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,22 +119,54 @@ func TestOurSeriesFollowPrometheusCustoms(t *testing.T) {
 	}
 }
 
+// No series is told twice, which a reader would refuse: two sources may write one
+// target partition.
+func TestNoSeriesIsToldTwice(t *testing.T) {
+	s := exampleStatus()
+	other := exampleStatus()
+	other.ID.Target = "C"
+	s.Partitions = append(s.Partitions, s.Partitions[0])
+	s.Partitions[2].Source.Topic = "orders2" // the same target
+	m := newMetrics(func() []flow.Status { return []flow.Status{s, other} }, time.Now)
+	seen := map[string]bool{}
+	for line := range strings.Lines(m.text(t)) {
+		series := line[:strings.LastIndexByte(line, ' ')]
+		if !strings.HasPrefix(line, "#") && seen[series] {
+			t.Errorf("%s is there twice", series)
+		}
+		seen[series] = true
+	}
+}
+
+// BenchmarkScrape is a scrape of 10,000 partitions.
+func BenchmarkScrape(b *testing.B) {
+	s := exampleStatus()
+	one := s.Partitions[0]
+	for i := range 10_000 {
+		p := one
+		p.Source.Topic, p.Target.Topic = fmt.Sprintf("topic-%d", i/100), fmt.Sprintf("A.topic-%d", i/100)
+		p.Source.Partition, p.Target.Partition = int32(i%100), int32(i%100)
+		s.Partitions = append(s.Partitions, p)
+	}
+	m := newMetrics(func() []flow.Status { return []flow.Status{s} }, time.Now)
+	b.ReportAllocs()
+	for b.Loop() {
+		e := telemetry.NewExposition(io.Discard)
+		m.write(e)
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // scrape gives the value of MirrorMaker's record_rate of partition 0.
 func scrape(t *testing.T, m *metrics) float64 {
 	t.Helper()
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(m)
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
+	f := m.families(t)["kafka_connect_mirror_mirrorsourceconnector_record_rate"]
+	if f == nil {
+		t.Fatal("no record_rate")
 	}
-	for _, f := range families {
-		if f.GetName() == "kafka_connect_mirror_mirrorsourceconnector_record_rate" {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatal("no record_rate")
-	return 0
+	return f.GetMetric()[0].GetGauge().GetValue()
 }
 
 func TestRatesLookBackAMinute(t *testing.T) {

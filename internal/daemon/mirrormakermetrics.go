@@ -4,60 +4,75 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"heliograph/internal/flow"
+	"heliograph/internal/telemetry"
 )
 
 // rateWindow is how far back MirrorMaker's rates look: two samples of 30 s.
 const rateWindow = time.Minute
 
 // partitionKey names one partition's series in MirrorMaker's metrics.
-type partitionKey struct{ source, target, topic, partition string }
-
-func (k partitionKey) labels() []string { return []string{k.source, k.target, k.topic, k.partition} }
-
-func mirrorMakerDesc(attribute, help string) *prometheus.Desc {
-	return desc("kafka_connect_mirror_mirrorsourceconnector_"+attribute, help, "source", "target", "topic", "partition")
+type partitionKey struct {
+	source, target, topic string
+	partition             int32
 }
 
-// mirrorMakerDescs describes the attributes of MirrorSourceConnector. topic is the remote topic.
-type mirrorMakerDescs struct {
-	recordCount, recordRate, byteCount, byteRate *prometheus.Desc
-	age, ageMin, ageMax, ageAvg                  *prometheus.Desc
-	latency, latencyMin, latencyMax, latencyAvg  *prometheus.Desc
+// copied is a partition with its rates, as MirrorMaker's attributes tell of it.
+type copied struct {
+	*flow.PartitionStatus
+	recordRate, byteRate float64
 }
 
-func newMirrorMakerDescs() mirrorMakerDescs {
-	return mirrorMakerDescs{
-		recordCount: mirrorMakerDesc("record_count", "Records acknowledged by the target since the start."),
-		recordRate:  mirrorMakerDesc("record_rate", "Records acknowledged per second over the last minute."),
-		byteCount:   mirrorMakerDesc("byte_count", "Bytes copied since the start. Whole batches as on the wire; MirrorMaker counts values only."),
-		byteRate:    mirrorMakerDesc("byte_rate", "Bytes copied per second over the last minute."),
-		age:         mirrorMakerDesc("record_age_ms", "Age of the last record when it was read."),
-		ageMin:      mirrorMakerDesc("record_age_ms_min", "Smallest age of a record when it was read."),
-		ageMax:      mirrorMakerDesc("record_age_ms_max", "Largest age of a record when it was read."),
-		ageAvg:      mirrorMakerDesc("record_age_ms_avg", "Mean age of records when they were read."),
-		latency:     mirrorMakerDesc("replication_latency_ms", "Age of the last record when the target acknowledged it."),
-		latencyMin:  mirrorMakerDesc("replication_latency_ms_min", "Smallest age of a record when the target acknowledged it."),
-		latencyMax:  mirrorMakerDesc("replication_latency_ms_max", "Largest age of a record when the target acknowledged it."),
-		latencyAvg:  mirrorMakerDesc("replication_latency_ms_avg", "Mean age of records when the target acknowledged them."),
+// mirrorMakerFamily is an attribute of MirrorSourceConnector; its topic is the
+// remote one. Ages begin with the first record, as with MirrorMaker.
+type mirrorMakerFamily struct {
+	name, help string
+	age        bool
+	value      func(*copied) float64
+}
+
+//nolint:gochecknoglobals // a table
+var mirrorMakerFamilies = []mirrorMakerFamily{
+	{"record_count", "Records acknowledged by the target since the start.", false, func(c *copied) float64 { return float64(c.Records) }},
+	{"record_rate", "Records acknowledged per second over the last minute.", false, func(c *copied) float64 { return c.recordRate }},
+	{"byte_count", "Bytes copied since the start. Whole batches as on the wire; MirrorMaker counts values only.", false, func(c *copied) float64 { return float64(c.Bytes) }},
+	{"byte_rate", "Bytes copied per second over the last minute.", false, func(c *copied) float64 { return c.byteRate }},
+	{"record_age_ms", "Age of the last record when it was read.", true, func(c *copied) float64 { return float64(c.RecordAgeMillis) }},
+	{"record_age_ms_min", "Smallest age of a record when it was read.", true, func(c *copied) float64 { return float64(c.RecordAgeMin) }},
+	{"record_age_ms_max", "Largest age of a record when it was read.", true, func(c *copied) float64 { return float64(c.RecordAgeMax) }},
+	{"record_age_ms_avg", "Mean age of records when they were read.", true, func(c *copied) float64 { return c.RecordAgeAvg }},
+	{"replication_latency_ms", "Age of the last record when the target acknowledged it.", true, func(c *copied) float64 { return float64(c.LatencyMillis) }},
+	{"replication_latency_ms_min", "Smallest age of a record when the target acknowledged it.", true, func(c *copied) float64 { return float64(c.LatencyMin) }},
+	{"replication_latency_ms_max", "Largest age of a record when the target acknowledged it.", true, func(c *copied) float64 { return float64(c.LatencyMax) }},
+	{"replication_latency_ms_avg", "Mean age of records when the target acknowledged them.", true, func(c *copied) float64 { return c.LatencyAvg }},
+}
+
+func (m *metrics) writeMirrorMaker(e *telemetry.Exposition, statuses []flow.Status) {
+	var names labelSets
+	all := m.rated(statuses, &names)
+	for _, f := range mirrorMakerFamilies {
+		e.Family("kafka_connect_mirror_mirrorsourceconnector_"+f.name, telemetry.Gauge, f.help)
+		for i := range all {
+			if !f.age || !all[i].LastAckedAt.IsZero() {
+				e.Sample(names.at(i), f.value(&all[i]))
+			}
+		}
 	}
 }
 
-func (m *metrics) collectMirrorMaker(out chan<- prometheus.Metric, statuses []flow.Status) {
+// rated gives each partition that MirrorMaker would tell of with its rates, and
+// adds its labels to names.
+func (m *metrics) rated(statuses []flow.Status, names *labelSets) []copied {
 	now := m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var all []copied
 	seen := make(map[partitionKey]bool, len(m.mu.rates))
 	for i := range statuses {
 		s := &statuses[i]
 		for j := range s.Partitions {
 			p := &s.Partitions[j]
-			k := partitionKey{
-				string(s.ID.Source), string(s.ID.Target),
-				p.Target.Topic, strconv.Itoa(int(p.Target.Partition)),
-			}
+			k := partitionKey{string(s.ID.Source), string(s.ID.Target), p.Target.Topic, p.Target.Partition}
 			if seen[k] {
 				continue // two sources write one target partition; the first keeps the series
 			}
@@ -68,7 +83,10 @@ func (m *metrics) collectMirrorMaker(out chan<- prometheus.Metric, statuses []fl
 				m.mu.rates[k] = w
 			}
 			w.add(sample{at: now, records: p.Records, bytes: p.Bytes})
-			m.mirrorMaker.collect(out, k.labels(), p, w)
+			c := copied{PartitionStatus: p}
+			c.recordRate, c.byteRate = w.rates()
+			all = append(all, c)
+			names.add("source", k.source, "target", k.target, "topic", k.topic, "partition", strconv.Itoa(int(k.partition)))
 		}
 	}
 	for k := range m.mu.rates {
@@ -76,25 +94,7 @@ func (m *metrics) collectMirrorMaker(out chan<- prometheus.Metric, statuses []fl
 			delete(m.mu.rates, k)
 		}
 	}
-}
-
-func (d *mirrorMakerDescs) collect(out chan<- prometheus.Metric, labels []string, p *flow.PartitionStatus, w *window) {
-	records, bytes := w.rates()
-	out <- gauge(d.recordCount, float64(p.Records), labels...)
-	out <- gauge(d.recordRate, records, labels...)
-	out <- gauge(d.byteCount, float64(p.Bytes), labels...)
-	out <- gauge(d.byteRate, bytes, labels...)
-	if p.LastAckedAt.IsZero() {
-		return // as with MirrorMaker, there is no age before the first record
-	}
-	out <- gauge(d.age, float64(p.RecordAgeMillis), labels...)
-	out <- gauge(d.ageMin, float64(p.RecordAgeMin), labels...)
-	out <- gauge(d.ageMax, float64(p.RecordAgeMax), labels...)
-	out <- gauge(d.ageAvg, p.RecordAgeAvg, labels...)
-	out <- gauge(d.latency, float64(p.LatencyMillis), labels...)
-	out <- gauge(d.latencyMin, float64(p.LatencyMin), labels...)
-	out <- gauge(d.latencyMax, float64(p.LatencyMax), labels...)
-	out <- gauge(d.latencyAvg, p.LatencyAvg, labels...)
+	return all
 }
 
 // sample is a partition's counters at one scrape.

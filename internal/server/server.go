@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"heliograph/internal/api/native"
 	"heliograph/internal/config"
 	"heliograph/internal/control"
@@ -215,11 +213,7 @@ func (s *Server) loadFiles(c *Config) (map[string]*config.Deployment, error) {
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", s.native)
-	registry := telemetry.NewRegistry(s.o.Build)
-	if err := registry.Register(s.daemon.Collector()); err != nil {
-		return nil, err
-	}
-	s.mountHealth(mux, registry)
+	s.mountHealth(mux)
 	if err := s.mountAdapters(mux); err != nil {
 		return nil, err
 	}
@@ -227,8 +221,9 @@ func (s *Server) routes() (http.Handler, error) {
 }
 
 // mountHealth serves health to everybody, without names, and metrics to the owner.
-func (s *Server) mountHealth(mux *http.ServeMux, g prometheus.Gatherer) {
-	admin := telemetry.AdminHandler(telemetry.AdminOptions{Gatherer: g, Health: s.daemon.Health, Log: s.o.Log})
+func (s *Server) mountHealth(mux *http.ServeMux) {
+	g := telemetry.NewRegistry(s.o.Build)
+	admin := telemetry.AdminHandler(telemetry.AdminOptions{Gatherer: g, Series: s.daemon.Series(), Health: s.daemon.Health, Log: s.o.Log})
 	bare := telemetry.AdminHandler(telemetry.AdminOptions{Gatherer: g, Log: s.o.Log, Health: func() telemetry.Health {
 		h := s.daemon.Health()
 		h.Parts = nil

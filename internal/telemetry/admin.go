@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 // Health answers both questions an orchestrator asks. Alive: would a restart
@@ -35,9 +38,11 @@ type PartState struct {
 type AdminOptions struct {
 	Address  string // host:port; port 0 takes a free one
 	Gatherer prometheus.Gatherer
-	Health   func() Health
-	PProf    bool // also serve /debug/pprof/, which can slow the process down and shows its memory
-	Log      *slog.Logger
+	// Series writes the many series behind those of Gatherer; nil writes none.
+	Series func(*Exposition)
+	Health func() Health
+	PProf  bool // also serve /debug/pprof/, which can slow the process down and shows its memory
+	Log    *slog.Logger
 }
 
 // Admin is the HTTP server for machines and for a person with curl:
@@ -99,7 +104,7 @@ func (a *Admin) Close() error { return a.server.Close() }
 // AdminHandler answers what an [Admin] does, for another server.
 func AdminHandler(o AdminOptions) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", o.metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		h := o.Health()
 		writeHealth(w, h, h.Alive && h.Ready)
@@ -126,6 +131,34 @@ func AdminHandler(o AdminOptions) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return mux
+}
+
+// metrics answers in the text format, whatever formats are offered: every scraper reads it.
+func (o *AdminOptions) metrics(w http.ResponseWriter, r *http.Request) {
+	families, err := o.Gatherer.Gather()
+	if err != nil {
+		http.Error(w, "metrics: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	w.Header().Add("Vary", "Accept-Encoding")
+	var out io.Writer = w
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level exists
+		defer func() { _ = zip.Close() }()               // as with Encode below
+		out = zip
+	}
+	e := NewExposition(out)
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(out, f); err != nil {
+			return // a client that went away is its own affair
+		}
+	}
+	if o.Series != nil {
+		o.Series(e)
+	}
+	_ = e.Close()
 }
 
 func writeHealth(w http.ResponseWriter, h Health, ok bool) {
