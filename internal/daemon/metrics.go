@@ -93,6 +93,11 @@ var flowFamilies = []family[*flow.Status]{
 		},
 	},
 	one("throttled_seconds_total", telemetry.Counter, "How long broker quotas made the flow wait.", func(s *flow.Status) float64 { return s.ThrottledFor.Seconds() }),
+	one("fetched_bytes_total", telemetry.Counter, "Bytes of batches read from the source.", func(s *flow.Status) float64 { return float64(s.Traffic.Fetched) }),
+	one("delivered_bytes_total", telemetry.Counter, "Of these, bytes of batches that are done with: on the target, without a record to copy, or given up. "+
+		"Worry when fetched grows by more than a fiftieth faster: batches are read twice.", func(s *flow.Status) float64 { return float64(s.Traffic.Delivered) }),
+	one("cut_bytes_total", telemetry.Counter, "Bytes of batches that a broker cut off at the end of an answer, and that were read again.",
+		func(s *flow.Status) float64 { return float64(s.Traffic.Cut) }),
 	one("losses_total", telemetry.Counter, "Entries this process wrote to the loss ledger. Worry about any increase: an entry names what and why.",
 		func(s *flow.Status) float64 { return float64(s.Losses) }),
 	one("lost_records_total", telemetry.Counter, "Source records that those entries give up.", func(s *flow.Status) float64 { return float64(s.LostRecords) }),

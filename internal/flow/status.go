@@ -50,6 +50,8 @@ type Status struct {
 	// Losses are the entries this process wrote to the loss ledger, LostRecords
 	// the records in them that copying went on without.
 	Losses, LostRecords int64
+	// Traffic is what was read from the source since the flow started.
+	Traffic replicate.Traffic
 	// ThrottledFor is how long the brokers made this flow wait since it started.
 	ThrottledFor time.Duration
 }
@@ -162,6 +164,7 @@ func (f *Flow) Status() Status {
 	}
 	s.Lanes, s.Fence = len(p.keeper.Owned()), string(p.keeper.Fence())
 	s.Topics = len(p.topics.Report().Topics)
+	s.Traffic = p.task.Traffic()
 	tracks := p.task.Snapshot()
 	s.Partitions = make([]PartitionStatus, 0, len(tracks))
 	for _, t := range tracks {

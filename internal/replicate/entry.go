@@ -29,6 +29,8 @@ type Entry struct {
 	// Runs maps records to source offsets; nil means that record i is From+i.
 	Runs         []recordbatch.Run
 	MaxTimestamp int64
+	// Taken is how many of the source's bytes are settled with the entry.
+	Taken int
 	// settled, if set, is told the base offset; it is for entries that are not a track's.
 	settled func(base mirror.DownstreamOffset)
 

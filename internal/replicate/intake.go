@@ -29,10 +29,11 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, trip time
 	sc := recordbatch.NewScanner(p.Records)
 	var b recordbatch.Batch
 	now := time.Now()
-	batches, whole := 0, 0
+	batches, whole, largest := 0, 0, 0
 	for sc.Next(&b) {
 		batches++
 		whole += len(b.Bytes)
+		largest = max(largest, len(b.Bytes))
 		tr.stats.fetched(b.MaxTimestamp, now)
 		if !tr.admit(&b, buf, now) {
 			whole = len(p.Records)
@@ -41,9 +42,10 @@ func (tr *Track) deliver(p *kafka.FetchedPartition, buf *kafka.Buffer, trip time
 	}
 	err := sc.Err()
 	if cut := len(p.Records) - whole; err == nil && batches > 0 && cut > 0 {
-		tr.stats.cut += int64(cut)
+		tr.task.traffic.cut.Add(int64(cut))
 		tr.window.cut(cut, len(p.Records))
 	}
+	tr.window.piece = int32(largest)
 	if err == nil && batches == 0 && len(p.Records) > 0 {
 		err = fmt.Errorf("%d bytes at source offset %d hold no whole batch", len(p.Records), tr.next)
 	}
@@ -72,7 +74,7 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer, now time.Time) b
 		tr.epoch = kafka.LeaderEpoch(b.LeaderEpoch)
 	}
 	if aborted || b.Control() {
-		tr.passLocked(next)
+		tr.passBatchLocked(b, next)
 		return true
 	}
 	verdict, _ := recordbatch.Judge(b, int64(tr.next), tr.spec.Demands)
@@ -84,10 +86,10 @@ func (tr *Track) admit(b *recordbatch.Batch, buf *kafka.Buffer, now time.Time) b
 		buf.Retain()
 		tr.enqueueLocked(Entry{
 			Bytes: b.Bytes, Buffer: buf, Count: b.Count, Path: Forwarded,
-			From: mirror.UpstreamOffset(b.BaseOffset), Next: next, MaxTimestamp: b.MaxTimestamp,
+			From: mirror.UpstreamOffset(b.BaseOffset), Next: next, MaxTimestamp: b.MaxTimestamp, Taken: len(b.Bytes),
 		}, now)
 	case recordbatch.Drop:
-		tr.passLocked(next)
+		tr.passBatchLocked(b, next)
 	default:
 		path := Rewritten
 		if verdict == recordbatch.Decode {
@@ -109,10 +111,12 @@ func (tr *Track) rewriteLocked(b *recordbatch.Batch, next mirror.UpstreamOffset,
 	}
 	tr.stats.rewritten++
 	if len(parts) == 0 {
-		tr.passLocked(next)
+		tr.passBatchLocked(b, next)
 		return true
 	}
-	for _, e := range entriesOf(parts, 0, next, path) {
+	entries := entriesOf(parts, 0, next, path)
+	entries[len(entries)-1].Taken = len(b.Bytes)
+	for _, e := range entries {
 		e.copied = len(e.Bytes)
 		tr.task.budget.Force(e.copied)
 		tr.enqueueLocked(e, now)
@@ -152,6 +156,12 @@ func (tr *Track) enqueueLocked(e Entry, now time.Time) {
 		tr.announced = true
 		tr.lane.announce(tr)
 	}
+}
+
+// passBatchLocked moves over a batch that has no record to copy.
+func (tr *Track) passBatchLocked(b *recordbatch.Batch, next mirror.UpstreamOffset) {
+	tr.task.traffic.delivered.Add(int64(len(b.Bytes)))
+	tr.passLocked(next)
 }
 
 // passLocked moves over source offsets that have no record to copy: control

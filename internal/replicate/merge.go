@@ -109,6 +109,7 @@ func (m *merger) replace(a *appender, n int, merged []byte, buf *kafka.Buffer) {
 			out.Runs = appendRun(out.Runs, r)
 		}
 		out.Count += e.Count
+		out.Taken += e.Taken
 		out.Next = e.Next
 		out.MaxTimestamp = max(out.MaxTimestamp, e.MaxTimestamp)
 		out.old = out.old || e.old

@@ -266,7 +266,10 @@ func (f *modelFetcher) once(room int) (*kafka.Fetched, error) {
 			if h.BaseOffset+int64(h.LastOffsetDelta) < want.Offset {
 				continue
 			}
-			if len(part.Records) > 0 && (len(part.Records)+len(b) > int(want.MaxBytes) || len(b) > room) {
+			if left := min(int(want.MaxBytes)-len(part.Records), room); len(part.Records) > 0 && len(b) > left {
+				// As brokers do: the answer ends in the middle of a batch.
+				part.Records = append(part.Records, b[:max(left, 0)]...)
+				room -= max(left, 0)
 				break
 			}
 			part.Records = append(part.Records, b...)

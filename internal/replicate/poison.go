@@ -32,6 +32,7 @@ func (tr *Track) refusedLocked(f failure) {
 		parts[j].copied = len(parts[j].Bytes)
 		tr.task.budget.Force(parts[j].copied)
 	}
+	parts[len(parts)-1].Taken = e.Taken
 	removed, ok := tr.app.replace(i, parts)
 	if !ok {
 		tr.lane.reopen("a later batch was stored before a refused one")
@@ -177,6 +178,7 @@ func (tr *Track) skipRefused() {
 		return
 	}
 	tr.stats.skipped += int64(removed.Count)
+	tr.task.traffic.delivered.Add(int64(removed.Taken))
 	removed.release(tr.task.budget)
 	if i > 0 {
 		tr.app.entries.at(i - 1).Next = next
@@ -194,8 +196,10 @@ func (tr *Track) poisonLocked(from, next mirror.UpstreamOffset, why string, batc
 		tr.parkLocked(fmt.Sprintf("the batch at source offset %d %s", from, why))
 		return
 	}
+	size := len(batch)
 	tr.passPoisonLocked(losses.Entry{Kind: losses.Undecodable, From: from, To: next, Records: int64(next - from), Reason: why}, batch, func() {
 		tr.stats.skipped += int64(next - from)
+		tr.task.traffic.delivered.Add(int64(size))
 		tr.passLocked(next)
 		tr.runLocked()
 	})

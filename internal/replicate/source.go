@@ -168,7 +168,7 @@ func (s *source) limits(blocked bool) kafka.FetchLimits {
 	}
 	return kafka.FetchLimits{
 		MaxWaitMillis: int32(wait.Milliseconds()), MinBytes: 1,
-		MaxBytes:  brakedBytes(s.task.brakes, s.answer.bytes),
+		MaxBytes:  brakedBytes(s.task.brakes, s.answer.ask()),
 		Isolation: s.task.opts.Isolation,
 	}
 }
@@ -188,10 +188,12 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 	clear(s.touched)
 	left := len(s.tracks)
 	s.mu.Unlock()
+	var piece int32
 	for _, c := range changes {
 		if c.tr != nil {
 			if p, ok := c.tr.fetchable(); ok {
 				conn.Want(p)
+				piece = max(piece, p.MaxBytes)
 				wanted[c.tp] = struct{}{}
 				continue
 			}
@@ -201,6 +203,8 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 			delete(wanted, c.tp)
 		}
 	}
+	// What partitions are asked for should come whole as well.
+	s.answer.piece = piece
 	return left
 }
 
@@ -212,6 +216,7 @@ func (s *source) hand(answer *kafka.Fetched, wanted map[kafka.TopicPartition]str
 	bytes, trip := 0, s.trip.waited(answer.Waited)
 	for i := range answer.Partitions {
 		p := &answer.Partitions[i]
+		s.task.traffic.fetched.Add(int64(len(p.Records)))
 		s.mu.Lock()
 		tr := s.tracks[p.TopicPartition]
 		if tr != nil {

@@ -12,7 +12,6 @@ import (
 type trackStats struct {
 	records, bytes, batches     int64 // acknowledged
 	rewritten, dropped, skipped int64
-	cut                         int64                 // bytes of batches that did not fit into an answer, fetched again
 	foreign                     int64                 // target offsets that others wrote between ours
 	end, start                  mirror.UpstreamOffset // of the source log, at the last fetch
 	latency                     span
@@ -87,9 +86,8 @@ type TrackStatus struct {
 	Records, Bytes, Batches     int64
 	Rewritten, Dropped, Skipped int64
 	Foreign                     int64
-	CutBytes                    int64 // fetched twice: the broker's byte limit fell inside a batch
-	LatencyMillis               span  // age of batches when the target acknowledged them
-	RecordAge                   span  // age of batches when they were fetched, milliseconds
+	LatencyMillis               span // age of batches when the target acknowledged them
+	RecordAge                   span // age of batches when they were fetched, milliseconds
 	AckedAt                     time.Time
 	Syncs                       map[string]int64
 }
@@ -114,7 +112,7 @@ func (tr *Track) status(now time.Time) TrackStatus {
 		Position: tr.position, Write: tr.write, End: tr.stats.end, Start: tr.stats.start,
 		LagRecords: max(0, int64(tr.stats.end-tr.position)),
 		Records:    tr.stats.records, Bytes: tr.stats.bytes, Batches: tr.stats.batches,
-		Rewritten: tr.stats.rewritten, Dropped: tr.stats.dropped, Skipped: tr.stats.skipped, Foreign: tr.stats.foreign, CutBytes: tr.stats.cut,
+		Rewritten: tr.stats.rewritten, Dropped: tr.stats.dropped, Skipped: tr.stats.skipped, Foreign: tr.stats.foreign,
 		LatencyMillis: tr.stats.latency, RecordAge: tr.stats.age, AckedAt: tr.stats.ackedAt,
 	}
 	for reason, n := range tr.stats.syncs {

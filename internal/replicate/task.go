@@ -73,6 +73,7 @@ type Task struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	requests sync.Pool
+	traffic  traffic
 	merger   merger
 	// expiration is how long the target remembers producers.
 	expiration atomic.Int64

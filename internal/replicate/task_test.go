@@ -145,11 +145,14 @@ func simulate(t *testing.T, seed uint64) {
 		lanes[p%2].Start([]TrackSpec{spec(p)})
 	}
 	want := make([][]string, partitions)
+	written := 0
 	for n := range 200 {
 		p := int32(n % partitions)
 		count := 1 + n%9
 		first := len(want[p])
-		r.source.appendRaw(spec(p).Source, batchOf(t, codecs[n%3], first, count))
+		batch := batchOf(t, codecs[n%3], first, count)
+		written += len(batch)
+		r.source.appendRaw(spec(p).Source, batch)
 		for i := range count {
 			want[p] = append(want[p], fmt.Sprintf("record %d", first+i))
 		}
@@ -183,6 +186,9 @@ func simulate(t *testing.T, seed uint64) {
 		if got := r.target.values(t, spec(p).Target); !slices.Equal(got, want[p]) {
 			t.Fatalf("partition %d: %d records on the target, %d on the source", p, len(got), len(want[p]))
 		}
+	}
+	if got := r.task.Traffic(); got.Delivered != int64(written) || got.Fetched < got.Delivered+got.Cut {
+		t.Fatalf("%+v is told of %d bytes", got, written)
 	}
 	if used := r.budget.Used(); used != 0 {
 		t.Fatalf("%d bytes of the budget were never given back", used)

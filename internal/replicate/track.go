@@ -147,7 +147,7 @@ func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
 	return kafka.FetchPartition{
 		TopicPartition: tr.spec.Source, TopicID: tr.spec.SourceID,
 		Offset: int64(tr.next), CurrentEpoch: epoch, LastFetchedEpoch: tr.epoch,
-		MaxBytes: tr.window.bytes,
+		MaxBytes: tr.window.ask(),
 	}, true
 }
 
@@ -160,6 +160,7 @@ func (tr *Track) onSettled(e *Entry) {
 	tr.dirty = true
 	tr.tries = 0
 	tr.stats.acked(e, time.Now())
+	tr.task.traffic.delivered.Add(int64(e.Taken))
 	if tr.lane.transactional() && tr.lane.txn.bytes.Add(int64(e.bytes())) >= transactionBytes {
 		tr.lane.signal()
 	}

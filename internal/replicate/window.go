@@ -21,18 +21,28 @@ const (
 // once. A partition's is also how many may wait in its queue. One fetch is under
 // way at a time, so that over a long path the window is what moves per round trip:
 // it doubles while full answers come over a long path, up to the most the file
-// allows, and shrinks when the path is short. It also grows a little where batches
-// are so large that much of each answer is cut off. The memory budget bounds all
+// allows, and shrinks when the path is short. So that no batch is cut off, as many are
+// asked for as fit, by the size of those that came; where sizes differ so much that
+// many are cut all the same, the window grows a little. The memory budget bounds all
 // windows together.
 type window struct {
 	bytes       int32
 	least, most int32
 	grown       int32 // by how much least was multiplied because of cut batches; zero is once
+	piece       int32 // what should come whole: the largest batch of the last answer; zero is not known
+}
+
+// ask is how much to ask for: the window, cut down to whole pieces.
+func (w *window) ask() int32 {
+	if w.piece <= 0 || w.piece > w.bytes {
+		return w.bytes
+	}
+	return w.bytes - w.bytes%w.piece
 }
 
 // fetched takes the size of an answer and the round trip of the path it came over.
 func (w *window) fetched(n int, trip time.Duration) {
-	full := n > int(w.bytes)/4*3
+	full := n > int(w.ask())/4*3
 	switch {
 	case full && trip >= farFetch:
 		w.bytes = min(2*w.bytes, max(w.most, w.least))

@@ -31,6 +31,27 @@ func TestWindowFollowsThePath(t *testing.T) {
 	}
 }
 
+func TestWindowAsksForWholeBatches(t *testing.T) {
+	const mib = 1 << 20
+	for _, step := range []struct{ piece, want int32 }{
+		{0, mib},
+		{300_000, 900_000},
+		{mib, mib},
+		{mib + 1, mib}, // it comes alone, and whole
+		{100, mib - mib%100},
+	} {
+		w := window{bytes: mib, least: mib, most: 16 * mib, piece: step.piece}
+		if got := w.ask(); got != step.want {
+			t.Errorf("batches of %d: %d are asked for, want %d", step.piece, got, step.want)
+		}
+	}
+	// An answer of whole batches is full, or a window would not grow over a long path.
+	w := window{bytes: mib, least: mib, most: 16 * mib, piece: 600_000}
+	if w.fetched(600_000, 150*time.Millisecond); w.bytes != 2*mib {
+		t.Errorf("window %d", w.bytes)
+	}
+}
+
 func TestWindowNeverShrinksBelowWhatTheFileSays(t *testing.T) {
 	w := window{bytes: 1000, least: 1000, most: 500}
 	w.fetched(1000, time.Second)
