@@ -12,6 +12,9 @@ var (
 	strimziVersion = regexp.MustCompile(`(?m)^apiVersion:\s*"?kafka\.strimzi\.io/`)
 )
 
+// plainJSON may be the native form too: JSON is YAML.
+const plainJSON = "JSON"
+
 // recognise names a file that belongs to another tool, or returns "".
 func recognise(data []byte) string {
 	switch text := bytes.TrimLeft(data, "\xEF\xBB\xBF \t\r\n"); {
@@ -25,7 +28,7 @@ func recognise(data []byte) string {
 		m := jsonConnector.FindSubmatch(data)
 		switch {
 		case m == nil:
-			return "JSON"
+			return plainJSON
 		case restShape.Match(data):
 			return "a request that creates a Kafka Connect connector (" + simpleName(string(m[1])) + ") over REST"
 		default:

@@ -162,7 +162,7 @@ func (l *linter) superseded(p place, val value) {
 
 // readable says whether the value can be read as its type; if not it is an error.
 func (l *linter) readable(t Type, values []string, name string, val value) bool {
-	if val.Referenced && hasReference(val.Text) {
+	if val.Unresolved {
 		return false // without a value; said where it was looked up
 	}
 	if val.Items != nil && t != TypePatterns && t != TypeList {

@@ -24,7 +24,7 @@ const (
 // MirrorMaker's properties.
 func Load(src Source) *Deployment {
 	var r report
-	if foreign := recognise(src.Bytes); foreign != "" {
+	if foreign := recognise(src.Bytes); foreign != "" && (foreign != plainJSON || !isYAML(src.Name)) {
 		r.errorf(Origin{File: src.Name, Line: 1}, "convert it: heliograph import "+src.Name+" --to heliograph.yaml", "this is %s", foreign)
 		return &Deployment{Clusters: map[mirror.ClusterAlias]Cluster{}, Problems: r.problems}
 	}

@@ -252,6 +252,19 @@ func TestReferencesInAFile(t *testing.T) {
 	})
 }
 
+// A value that is a reference again is neither looked up nor passed over in silence.
+func TestReferenceThatStandsForAReference(t *testing.T) {
+	d := Load(Source{
+		Name: "f", LookupEnv: func(string) (string, bool) { return "${env:PASSWORD}", true },
+		Bytes: []byte(base + "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n" +
+			"A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.config = ${env:LOGIN}\n"),
+	})
+	wantProblems(t, d.Problems, Info, []string{
+		"f:9: warning: A.sasl.jaas.config: ${env:LOGIN}: what it stands for is a reference again, which is taken as it is written (write the value itself where ${env:LOGIN} points to)",
+		"f:9: error: A.sasl.jaas.config: the login cannot be read",
+	})
+}
+
 func TestStrictRefusesWhatIsOtherwiseDoubtful(t *testing.T) {
 	text := base + "topics.blacklst = x\nproducer.linger.ms = 1\nA.consumer.nonsense = 1\n"
 	if err := load(text).Err(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Severity says what a problem means for the deployment.
@@ -77,7 +78,15 @@ func (p Problem) String() string {
 	if p.Hint != "" {
 		b.WriteString(" (" + p.Hint + ")")
 	}
-	return b.String()
+	return strings.Map(printable, b.String())
+}
+
+// printable keeps what a file quotes from steering the terminal that shows it.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // Problems are all remarks about a file, in the file's order.

@@ -14,6 +14,9 @@ func TestProblemForPeopleAndPrograms(t *testing.T) {
 	if want := `{"severity":"warning","file":"f","line":3,"column":5,"key":"k","message":"m","hint":"h"}`; err != nil || string(encoded) != want {
 		t.Errorf("%s %v, want %s", encoded, err, want)
 	}
+	if got, want := (Problem{Severity: Error, Key: "k\x1b[2J\n", Message: "m"}).String(), "error: k\uFFFD[2J\uFFFD: m"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got, want := (Problem{Severity: Error, Message: "m"}).String(), "error: m"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

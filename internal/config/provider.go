@@ -122,31 +122,47 @@ func (ps *providers) resolve(v value, r *report) value {
 	if v.Literal || !hasReference(v.Raw) {
 		return v
 	}
-	v.Text = ps.expand(v.Raw, v.Origin, r)
+	v.Text = ps.expand(v.Raw, &v, r)
 	v.Referenced = true
 	for i, item := range v.Items {
 		if i == 0 {
 			v.Items = slices.Clone(v.Items)
 		}
-		v.Items[i] = ps.expand(item, v.Origin, r)
+		v.Items[i] = ps.expand(item, &v, r)
 	}
 	return v
 }
 
-func (ps *providers) expand(s string, at Origin, r *report) string {
+func (ps *providers) expand(s string, v *value, r *report) string {
 	return reference.ReplaceAllStringFunc(s, func(expr string) string {
 		m := reference.FindStringSubmatch(expr)
 		text, err := ps.lookup(m[1], m[2], m[3])
 		if err != nil {
-			r.errorf(at, err.hint, "%s: %s", expr, err.message)
+			r.errorf(v.Origin, err.hint, "%s: %s", expr, err.message)
+			v.Unresolved = true
 			return expr
 		}
 		if ps.source.KeepReferences {
+			v.Unresolved = true
 			return expr
 		}
-		r.conceal(at.Key, text, expr)
+		if ps.refers(text) {
+			r.warnf(v.Origin, "write the value itself where "+expr+" points to", "%s: what it stands for is a reference again, which is taken as it is written", expr)
+		}
+		r.conceal(v.Origin.Key, text, expr)
 		return text
 	})
+}
+
+// refers says whether a provider's value names a provider in its turn. Values
+// are looked up once, as in Kafka.
+func (ps *providers) refers(text string) bool {
+	for _, m := range reference.FindAllStringSubmatch(text, -1) {
+		if _, ok := ps.declared[m[1]]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // lookupError is why a reference has no value; it never holds one.

@@ -41,7 +41,7 @@ var hostPort = regexp.MustCompile(`^(?:[A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[0-9A
 
 // bootstrap reads a list of brokers; one bad entry refuses the whole list.
 func (b *builder) bootstrap(val value) []string {
-	if val.Referenced && hasReference(val.Text) {
+	if val.Unresolved {
 		return nil // without a value; said where it was looked up
 	}
 	var servers []string
@@ -180,7 +180,7 @@ func normalPEM(s string) string {
 
 func (b *builder) certificates(v view, key string) string {
 	val, ok := v[key]
-	if !ok || trim(val.Text) == "" || val.Referenced && hasReference(val.Text) {
+	if !ok || trim(val.Text) == "" || val.Unresolved {
 		return ""
 	}
 	text := normalPEM(val.Text)
@@ -210,7 +210,7 @@ func (b *builder) certificates(v view, key string) string {
 
 func (b *builder) privateKey(v view, key string) Secret {
 	val, ok := v[key]
-	if !ok || trim(val.Text) == "" || val.Referenced && hasReference(val.Text) {
+	if !ok || trim(val.Text) == "" || val.Unresolved {
 		return Secret{}
 	}
 	text := normalPEM(val.Text)
@@ -241,7 +241,7 @@ func (b *builder) sasl(v view, owner Origin) *SASL {
 		b.errorf(at, "add sasl.jaas.config", "%s needs a login, and there is none", mechanism)
 		return nil
 	}
-	if val.Referenced && hasReference(val.Text) {
+	if val.Unresolved {
 		return nil // the reference has no value; that was said
 	}
 	modules, err := ParseJAAS(val.Text)

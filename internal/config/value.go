@@ -21,6 +21,7 @@ type value struct {
 	Lost       []string // escapes that lost their backslash in reading
 	Literal    bool     // references in it are not replaced
 	Referenced bool     // holds a provider expression; Text is treated as a secret
+	Unresolved bool     // one of them has no value, which was said; Text must not be read
 }
 
 // view is a map of keys to values with their origins.

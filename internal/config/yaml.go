@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // yamlSections are what the native form consists of.
@@ -51,7 +52,8 @@ func parseYAML(file string, data []byte) ([]Entry, Problems) {
 		return nil, y.problems
 	}
 	for _, section := range y.mapping(body, "") {
-		switch name := section.Key.String(); name {
+		name, _ := y.scalar(section.Key)
+		switch name {
 		case "clusters":
 			y.clusters(section)
 		case "flows":
@@ -61,6 +63,9 @@ func parseYAML(file string, data []byte) ([]Entry, Problems) {
 		case "defaults":
 			y.tree(section.Value, "")
 		default:
+			if y.shorthand(section.Key, name) {
+				continue
+			}
 			hint := "the sections are " + strings.Join(yamlSections, ", ")
 			if meant := suggest(name, yamlSections); meant != "" {
 				hint = "did you mean " + meant + "? " + hint
@@ -89,9 +94,11 @@ func (y *yamlReader) syntaxError(err error) {
 		if tok := located.GetToken(); tok != nil && tok.Position != nil {
 			at.Line, at.Column = tok.Position.Line, tok.Position.Column
 		}
+		message = located.GetMessage()
 		// What it quotes is the file's own text.
-		message, _, _ = strings.Cut(located.GetMessage(), `"`)
-		message = strings.TrimRight(message, " :")
+		if first, last := strings.Index(message, `"`), strings.LastIndex(message, `"`); first >= 0 {
+			message = strings.TrimRight(message[:first], " :") + message[last+1:]
+		}
 	}
 	y.errorf(at, "", "%s", message)
 }
@@ -106,8 +113,20 @@ func (y *yamlReader) mapping(n ast.Node, key string) []*ast.MappingValueNode {
 	case *ast.NullNode:
 		return nil
 	}
-	y.errorf(y.at(n, key), "", "keys and values must stand here")
+	if !y.shorthand(n, key) {
+		y.errorf(y.at(n, key), "", "keys and values must stand here")
+	}
 	return nil
+}
+
+// shorthand refuses what stands for something else in YAML, and says whether it did.
+func (y *yamlReader) shorthand(n ast.Node, key string) bool {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		y.errorf(y.at(n, key), "write the value itself", "anchors, aliases, merge keys and tags are not read")
+		return true
+	}
+	return false
 }
 
 func (y *yamlReader) clusters(section *ast.MappingValueNode) {
@@ -115,7 +134,9 @@ func (y *yamlReader) clusters(section *ast.MappingValueNode) {
 	for _, c := range y.mapping(section.Value, "clusters") {
 		alias, ok := y.scalar(c.Key)
 		if !ok {
-			y.errorf(y.at(c.Key, "clusters"), "", "an alias must be plain text")
+			if !y.shorthand(c.Key, "clusters") {
+				y.errorf(y.at(c.Key, "clusters"), "", "an alias must be plain text")
+			}
 			continue
 		}
 		list.Items = append(list.Items, alias)
@@ -148,7 +169,9 @@ func (y *yamlReader) tree(n ast.Node, prefix string) {
 	for _, pair := range y.mapping(n, prefix) {
 		name, ok := y.scalar(pair.Key)
 		if !ok {
-			y.errorf(y.at(pair.Key, prefix), "", "a key must be plain text")
+			if !y.shorthand(pair.Key, prefix) {
+				y.errorf(y.at(pair.Key, prefix), "", "a key must be plain text")
+			}
 			continue
 		}
 		key := name
@@ -170,9 +193,11 @@ func (y *yamlReader) leaf(key string, pair *ast.MappingValueNode) {
 	case *ast.SequenceNode:
 		items := []string{}
 		for _, item := range v.Values {
-			text, ok := y.scalar(item)
+			text, ok := y.item(item)
 			if !ok {
-				y.errorf(y.at(item, key), "", "an item of a list must be plain text")
+				if !y.shorthand(item, key) {
+					y.errorf(y.at(item, key), "", "an item of a list must be plain text")
+				}
 				return
 			}
 			items = append(items, text)
@@ -182,7 +207,9 @@ func (y *yamlReader) leaf(key string, pair *ast.MappingValueNode) {
 	}
 	text, ok := y.scalar(pair.Value)
 	if !ok {
-		y.errorf(y.at(pair.Value, key), "write the value itself", "anchors, aliases and tags are not read")
+		if !y.shorthand(pair.Value, key) {
+			y.errorf(y.at(pair.Value, key), "", "a value must be plain text, a list, or keys and values")
+		}
 		return
 	}
 	y.add(Entry{Key: key, Value: text, Origin: y.at(pair.Key, key)})
@@ -194,6 +221,24 @@ func (y *yamlReader) add(e Entry) {
 		return
 	}
 	y.entries = append(y.entries, e)
+}
+
+// item is the text of a list's item. Inside {…} the parser takes a1:9092 for a
+// key and its value; to YAML it is one text unless a blank follows the colon.
+func (y *yamlReader) item(n ast.Node) (string, bool) {
+	pair, ok := n.(*ast.MappingValueNode)
+	if m, is := n.(*ast.MappingNode); is && len(m.Values) == 1 && m.Start.Type != token.MappingStartType {
+		pair, ok = m.Values[0], true
+	}
+	if !ok {
+		return y.scalar(n)
+	}
+	key, value, colon := pair.Key.GetToken(), pair.Value.GetToken(), pair.Start
+	if key.Type != token.StringType && key.Type != token.IntegerType || value.Position.Line != colon.Position.Line || value.Position.Column != colon.Position.Column+1 {
+		return "", false
+	}
+	text, ok := y.scalar(pair.Value)
+	return key.Value + ":" + text, ok
 }
 
 // scalar is the text of a plain value as it is written.

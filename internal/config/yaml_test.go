@@ -110,6 +110,22 @@ func TestYAMLListsMayHoldCommas(t *testing.T) {
 	}
 }
 
+// Lists inside braces hold brokers too.
+func TestYAMLBrokersInBraces(t *testing.T) {
+	d := loadAs("f.yaml", "clusters: {A: {bootstrap.servers: [a1:9092, 10.0.0.1:9092]}, B: {bootstrap.servers: [b:1]}}\n"+
+		"flows: {A->B: {topics: [x, y]}}\n")
+	wantProblems(t, d.Problems, Info, nil)
+	if diff := cmp.Diff([]string{"a1:9092", "10.0.0.1:9092"}, d.Clusters["A"].BootstrapServers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestYAMLMayBeJSON(t *testing.T) {
+	d := loadAs("f.yaml", `{"clusters": {"A": {"bootstrap.servers": ["a:1"]}, "B": {"bootstrap.servers": "b:1"}}, "flows": {"A->B": {"topics": ["x"]}}}`)
+	wantProblems(t, d.Problems, Info, nil)
+	flowOf(t, d, "A->B")
+}
+
 func TestYAMLProblems(t *testing.T) {
 	const head = "clusters:\n  A: {bootstrap.servers: a:1}\n  B: {bootstrap.servers: b:1}\n"
 	const flows = "flows:\n  A->B:\n"
@@ -120,7 +136,13 @@ func TestYAMLProblems(t *testing.T) {
 		{"no value", head + flows + "    topics:\n", `f.yaml:6:5: error: A->B.topics: it has no value (write "" for an empty text or [] for an empty list)`},
 		{"a list for one value", head + flows + "    replication.factor: [1]\n", "f.yaml:6:5: error: A->B.replication.factor: a list where one value must stand (write it without brackets)"},
 		{"nested too deep", head + flows + "    topics: [[a]]\n", "f.yaml:6:14: error: A->B.topics: an item of a list must be plain text"},
-		{"anchors", head + flows + "    topics: &a x\n", "f.yaml:6:13: error: A->B.topics: anchors, aliases and tags are not read"},
+		{"anchors at a section", "defaults: &d {replication.factor: 1}\n" + head + flows, "f.yaml:1:11: error: anchors, aliases, merge keys and tags are not read (write the value itself)"},
+		{"merge keys", head + flows + "    <<: {}\n", "f.yaml:6:5: error: A->B: anchors, aliases, merge keys and tags are not read"},
+		{"aliases in a list", head + flows + "    topics: [*a]\n", "f.yaml:6:14: error: A->B.topics: anchors, aliases, merge keys and tags are not read"},
+		{"a mapping in a list", head + flows + "    topics: [{a: b}]\n", "f.yaml:6:14: error: A->B.topics: an item of a list must be plain text"},
+		{"a pair in a list", "clusters: {A: {bootstrap.servers: [a: 1]}}\n", "f.yaml:1"},
+		{"the same key twice", head + "  B: {bootstrap.servers: c:1}\n", "f.yaml:4:3: error: mapping key already defined at [3:3]"},
+		{"anchors", head + flows + "    topics: &a x\n", "f.yaml:6:13: error: A->B.topics: anchors, aliases, merge keys and tags are not read"},
 		{"twice", head + flows + "    topics.exclude: a\n    topics: {exclude: b}\n", "f.yaml:7:14: error: A->B.topics.exclude: A->B.topics.exclude stands on line 6 already"},
 		{"not a flow", head + "flows:\n  AtoB:\n", "f.yaml:5:3: error: flows: a flow is called S->T"},
 		{"of no cluster", head + "flows:\n  A->C:\n  A->B:\n", `f.yaml:5:3: error: A->C.enabled: flow of a cluster that is not among clusters: "C"`},
