@@ -12,7 +12,7 @@ const (
 	exitFile     = 1 // the file is bad, or nothing in it can be run
 	exitUsage    = 2 // the command line is bad
 	exitClusters = 3 // something on the clusters stands in the way (check --connect, plan)
-	exitFailed   = 4 // a flow ended with an error, the stop took longer than its bound, or the output cannot be written
+	exitFailed   = 4 // a flow ended with an error, a stop settled not everything, or the output cannot be written
 )
 
 // The exit codes under MirrorMaker's name.
@@ -32,8 +32,9 @@ const exitHelp = `Exit codes:
   1  the file is bad (every problem is listed), or nothing in it can be run
   2  the command line is bad
   3  something on the clusters stands in the way (check --connect, plan)
-  4  a flow ended with an error, stopping took longer than its bound, or the
-     output could not be written
+  4  a flow ended with an error, or a stop settled not everything (a cluster was
+     away, or the bound was over): the next start finds the place by scanning; or
+     the output could not be written
 `
 
 // exitError is an error with the code the process ends with. Its cause may be

@@ -77,6 +77,7 @@ type Keeper struct {
 	replicas map[int32]map[kafka.TopicPartition]Replica // by lane
 	fences   map[int32]Fence
 	answers  map[int32]map[kafka.TopicPartition]plan.Choice // by lane, until it takes them
+	left     map[int32]error                                // what lanes that are no longer ours left, until the group gives lanes again
 
 	strays struct {
 		sync.Mutex
@@ -99,7 +100,7 @@ func NewKeeper(opts Options, source Cluster, target Target, task *replicate.Task
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Keeper{
 		opts: opts, books: booksOf(opts, target, log), source: source, target: target, task: task, ledger: ledger, log: log, seed: maphash.MakeSeed(),
-		ctx: ctx, cancel: cancel, lanes: map[int32]*ownedLane{},
+		ctx: ctx, cancel: cancel, lanes: map[int32]*ownedLane{}, left: map[int32]error{},
 		replicas: map[int32]map[kafka.TopicPartition]Replica{}, fences: map[int32]Fence{},
 	}
 }
@@ -143,10 +144,12 @@ func (k *Keeper) Assigned(lanes []int32) {
 		o := &ownedLane{
 			keeper: k, index: n, cancel: cancel, quit: quit, hurryUp: hurryUp, done: make(chan struct{}),
 			wake: make(chan struct{}, 1), ended: make(chan ending, 1), drain: make(chan context.Context, 1),
+			left: k.left[n],
 		}
 		k.lanes[n] = o
 		k.wg.Go(func() { o.run(ctx) })
 	}
+	clear(k.left) // what is not given to us has another owner, who scans
 }
 
 // Answer decides where a parked partition of a lane owned here goes on. It reports whether
@@ -179,17 +182,48 @@ func (k *Keeper) answered(lane int32) map[kafka.TopicPartition]plan.Choice {
 	return answers
 }
 
+// ErrUnsettled is in the error of lanes that were given up before their last
+// positions were written as clean. Nothing is lost by it: who owns them next scans.
+var ErrUnsettled = errors.New("not everything was settled; the next start finds the place by scanning")
+
 // Revoked drains lanes until ctx ends and gives them up. It returns when
-// nothing of them runs any more.
-func (k *Keeper) Revoked(ctx context.Context, lanes []int32) {
+// nothing of them runs any more, with an [ErrUnsettled] if they were left in haste.
+func (k *Keeper) Revoked(ctx context.Context, lanes []int32) error {
 	owned := k.release(lanes)
 	for _, o := range owned {
 		o.drain <- ctx
 		o.hurryUp()
 	}
+	var left []error
 	for _, o := range owned {
-		<-o.done
+		if err := k.ended(o); err != nil {
+			left = append(left, err)
+		}
 	}
+	return unsettled(left)
+}
+
+// ended waits for a lane that is ours no longer, and notes what it left.
+func (k *Keeper) ended(o *ownedLane) error {
+	<-o.done
+	if o.left != nil {
+		k.mu.Lock()
+		k.left[o.index] = o.left
+		k.mu.Unlock()
+	}
+	return o.left
+}
+
+// unsettled is one error for all lanes that left something: they mostly do so for
+// the same reason.
+func unsettled(left []error) error {
+	switch len(left) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%w: %w", ErrUnsettled, left[0])
+	}
+	return fmt.Errorf("%w: %d lanes, among them %w", ErrUnsettled, len(left), left[0])
 }
 
 // errDraining interrupts a takeover because the lane is to be given up in order.
@@ -202,7 +236,7 @@ var errLost = errors.New("the lane was lost to another owner")
 func (k *Keeper) Lost(lanes []int32) {
 	for _, o := range k.release(lanes) {
 		o.cancel(errLost)
-		<-o.done
+		_ = k.ended(o) // Close tells it, unless somebody takes the lane over before
 	}
 }
 
@@ -221,11 +255,15 @@ func (k *Keeper) release(lanes []int32) []*ownedLane {
 	return owned
 }
 
-// Close drains all lanes until ctx ends.
-func (k *Keeper) Close(ctx context.Context) {
-	k.Revoked(ctx, k.Owned())
+// Close drains all lanes until ctx ends. Its error tells of all lanes that were
+// left in haste since the group last gave any, the last time included.
+func (k *Keeper) Close(ctx context.Context) error {
+	_ = k.Revoked(ctx, k.Owned()) // in left, too
 	k.cancel()
 	k.wg.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return unsettled(slices.Collect(maps.Values(k.left)))
 }
 
 // Owned lists the lanes owned here.

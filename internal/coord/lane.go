@@ -56,6 +56,10 @@ type ownedLane struct {
 	quit    context.Context //nolint:containedctx // a signal, as drain is
 	hurryUp context.CancelFunc
 
+	// left is why the lane's last partitions were left without a clean position; nil
+	// where they were not, or while they run. Read by others when done is closed.
+	left error
+
 	id      identity
 	lane    *replicate.Lane // nil until the lane has partitions
 	stored  positions
@@ -106,9 +110,13 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	keepAlive := time.NewTimer(o.keeper.keepAliveEvery())
 	defer keepAlive.Stop()
 	for {
-		if err := o.reconcile(ctx); err != nil && !o.tolerate(ctx, err) {
+		err := o.reconcile(ctx)
+		if err != nil && !o.tolerate(ctx, err) {
 			o.give(cancel)
 			return parent.Err() == nil
+		}
+		if err == nil && o.lane != nil {
+			o.left = nil
 		}
 		select {
 		case <-parent.Done():
@@ -118,9 +126,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 			cancel(errLost) // scans on their way end
 			o.scans.Wait()
 			if o.lane != nil {
-				if err := o.lane.Close(bound); err != nil {
-					o.keeper.log.Warn("a lane was left in haste: its next owner will scan", "lane", o.index, "err", err)
-				}
+				o.left = o.lane.Close(bound)
 			}
 			return false
 		case e := <-o.ended:
@@ -172,6 +178,7 @@ func (o *ownedLane) give(cancel context.CancelCauseFunc) {
 		gone, stop := context.WithCancel(context.Background())
 		stop()
 		_ = o.lane.Close(gone) // what is left unanswered is found by the scan
+		o.left = fmt.Errorf("lane %d: it ended, and was not taken over again", o.index)
 	}
 	select {
 	case <-o.ended:

@@ -25,6 +25,7 @@ type model struct {
 	logs map[kafka.TopicPartition]*modelLog
 	ids  map[string]kafka.TopicID
 
+	away    bool  // nothing can be written
 	denied  error // what the coordinator answers a transactional id
 	plain   int64 // the next producer id without one
 	pid     kafka.ProducerID
@@ -319,6 +320,8 @@ func (m *model) produce(part kafka.ProducePartition) kafka.ProducedPartition {
 	l := m.logs[part.TopicPartition]
 	h, err := recordbatch.ParseHeader(part.Batch)
 	switch {
+	case m.away:
+		out.Code = kafka.CodeNotLeaderOrFollower
 	case err != nil:
 		out.Code = kafka.CodeCorruptMessage
 	case h.ProducerEpoch < l.epochs[h.ProducerID]:

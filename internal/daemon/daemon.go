@@ -202,6 +202,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 			close(s.done)
 			d.mu.Lock()
 			delete(d.mu.live, s)
+			if own.Err() != nil && ctx.Err() == nil {
+				err = nil // it made room for a change; who comes next finds the place
+			}
 			d.mu.errs = append(d.mu.errs, err)
 			d.mu.Unlock()
 			if err != nil && d.opts.FirstErrorStops {

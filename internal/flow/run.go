@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -44,7 +45,7 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 	if p.syncs != nil {
 		wg.Go(func() { p.syncs.Run(jobs) })
 	}
-	group, err := f.join(p)
+	group, err := f.join(ctx, p)
 	if err == nil {
 		err = f.watchBooks(ctx, lanes, runs)
 	}
@@ -55,7 +56,7 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 	if group != nil {
 		group.Leave(bound)
 	}
-	p.keeper.Close(bound)
+	left := p.keeper.Close(bound)
 	stopJobs()
 	wg.Wait()
 	if p.syncs != nil {
@@ -65,7 +66,7 @@ func (f *Flow) replicate(ctx context.Context, source, target kafka.Features) err
 		}
 	}
 	p.task.Close()
-	return err
+	return errors.Join(err, left)
 }
 
 // watchBooks waits until ctx ends. It looks now and then at the topics whose
@@ -206,8 +207,9 @@ func codec(name string) *recordbatch.Codec {
 // works on one request per connection at a time, so that one is a cap.
 const targetConnections = 2
 
-// join enters the lane group. Its callbacks take lanes over and give them up.
-func (f *Flow) join(p *parts) (*cluster.LaneGroup, error) {
+// join enters the lane group. Its callbacks take lanes over and give them up. What
+// lanes leave when ctx has ended, the keeper tells when it is closed.
+func (f *Flow) join(ctx context.Context, p *parts) (*cluster.LaneGroup, error) {
 	return f.deps.Target.JoinLaneGroup(cluster.LaneGroupOptions{
 		Group: f.spec.Positions.GroupID, Topic: f.spec.Positions.Topic,
 		InstanceID: f.deps.Host, Session: coord.SessionTimeout,
@@ -223,7 +225,9 @@ func (f *Flow) join(p *parts) (*cluster.LaneGroup, error) {
 		Revoked: func(lanes []int32) {
 			bound, cancel := context.WithTimeout(context.Background(), drainWithin)
 			defer cancel()
-			p.keeper.Revoked(bound, lanes)
+			if err := p.keeper.Revoked(bound, lanes); err != nil && ctx.Err() == nil {
+				f.deps.Log.Warn("lanes were handed over in haste", "err", err)
+			}
 		},
 		Lost:   p.keeper.Lost,
 		Lease:  p.lease,

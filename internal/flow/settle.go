@@ -45,7 +45,7 @@ func (f *Flow) Settle(ctx context.Context) (Settled, error) {
 		return Settled{}, err
 	}
 	p.loops, p.groups = nil, nil // only lanes are taken over here
-	group, err := f.join(p)
+	group, err := f.join(ctx, p)
 	if err != nil {
 		return Settled{}, err
 	}
@@ -53,8 +53,8 @@ func (f *Flow) Settle(ctx context.Context) (Settled, error) {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWithin)
 	defer cancel()
 	group.Leave(bound)
-	p.keeper.Close(bound)
-	return out, errors.Join(err, bound.Err())
+	left := p.keeper.Close(bound)
+	return out, errors.Join(err, left, bound.Err())
 }
 
 // existingBooks tells the partitions of the flow's bookkeeping topics. A flow
