@@ -392,6 +392,9 @@ func (tr *Track) setLocked(s TrackState, reason string) {
 		tr.state, tr.reason = s, reason
 	}
 	tr.denied, tr.probing = false, false
+	if s == TrackRunning {
+		tr.askToSendLocked()
+	}
 	if tr.from != nil {
 		tr.from.touch(tr)
 	}

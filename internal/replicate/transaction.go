@@ -243,7 +243,15 @@ func (tr *Track) committed() {
 		tr.publishRun(r.up, r.down, r.count)
 	}
 	tr.open = tr.open[:0]
-	if !tr.closed && tr.app.entries.len() > 0 && tr.state == TrackRunning {
+	if tr.state == TrackRunning {
+		tr.askToSendLocked()
+	}
+}
+
+// askToSendLocked announces a track that was left with something to send when a
+// transaction ended. One that waits then asks when it runs again.
+func (tr *Track) askToSendLocked() {
+	if tr.held && !tr.announced && !tr.closed && tr.app.entries.len() > 0 {
 		tr.announced = true
 		tr.lane.announce(tr)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -262,4 +263,48 @@ func TestBooksAreBroughtBackDuringACommit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is read while a transaction ends waits for the next one, also where the
+// source is away just then and nothing comes behind it.
+func TestWhatWaitsBehindACommitIsSentThoughItsSourceWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		pid := kafka.ProducerID{ID: 7, Epoch: 1}
+		txn := &slowTransactions{modelTransactions: modelTransactions{r.target, pid}, asked: make(chan struct{}), end: make(chan struct{})}
+		lane := r.task.OpenLane(LaneSpec{
+			Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+			TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn,
+			Ended: func(reason string, _ bool) { t.Errorf("the lane ended: %s", reason) },
+		})
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 1))
+		lane.Start([]TrackSpec{r.spec(0)})
+		<-txn.asked
+		r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 1, 1))
+		tr := r.task.track(spec(0).Source)
+		waitUntil(t, "the second record is read", func() bool {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			return tr.app.queued > 0
+		})
+		tr.sourceTrouble("source: away")
+		close(txn.end)
+		waitUntil(t, "the second record is copied", func() bool { return committedPositions(t, r.target)[spec(0).Source] == 2 })
+		r.task.Close()
+	})
+}
+
+// slowTransactions ends its first transaction only when it is let.
+type slowTransactions struct {
+	modelTransactions
+	asked, end chan struct{}
+	once       sync.Once
+}
+
+func (s *slowTransactions) End(ctx context.Context, commit bool) error {
+	s.once.Do(func() {
+		close(s.asked)
+		<-s.end
+	})
+	return s.modelTransactions.End(ctx, commit)
 }
