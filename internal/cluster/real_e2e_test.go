@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"heliograph/internal/kafka"
@@ -242,4 +243,101 @@ func allRecords(t *testing.T, c *Client, tp kafka.TopicPartition, end int64) []k
 		t.Fatalf("%d records, %v", len(all), err)
 	}
 	return all
+}
+
+// A broker that leads a partition no more names its successor (KIP-951), in the
+// answer to a fetch and in the answer to a produce, and nobody asks for metadata.
+func TestRealAnswersNameTheNewLeader(t *testing.T) {
+	for _, version := range []string{kafkatest.ReleaseSource, kafkatest.ReleaseTarget} {
+		t.Run(version, func(t *testing.T) {
+			k := kafkatest.Start(t, kafkatest.ClusterOptions{Version: version, Brokers: 2})
+			k.CreateTopic(t, "moving", 1, nil)
+			c := open(t, strings.Split(k.Bootstrap(), ","), nil)
+			tp := kafka.TopicPartition{Topic: "moving"}
+			produceTo(t, c, tp, batch("a"))
+			old, id := leaderOf(t, c, tp)
+			_, epoch, _, _ := c.Leader(tp)
+			f, p := dialFetch(t, c, old), dialProduce(t, c, old)
+			f.Want(wantFrom(tp, id, 0))
+			got, _ := fetchUntil(t, f, tp)
+			got.Buffer.Release()
+			next := passLeadership(t, k, tp)
+			refreshes := c.Stats().MetadataRefreshes
+
+			var code kafka.Code
+			for ctx := deadline(t); code == kafka.CodeNone; { // the old leader hears of it a moment later
+				if ctx.Err() != nil {
+					t.Fatal("the old leader takes records for ever")
+				}
+				o := send(t, p, kafka.ProducePartition{TopicPartition: tp, TopicID: id, Batch: batch("b")})
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				code = o.produced.Partitions[0].Code
+				if code != kafka.CodeNone && (code != kafka.CodeNotLeaderOrFollower || o.produced.Partitions[0].Leader.Node != next) {
+					t.Errorf("produce: %s names %+v, node %d leads", code, o.produced.Partitions[0].Leader, next)
+				}
+			}
+			// Followers serve reads too: it is the epoch that is wrong now.
+			want := wantFrom(tp, id, 0)
+			want.CurrentEpoch = epoch
+			f.Want(want)
+			got, part := fetchUntil(t, f, tp)
+			got.Buffer.Release()
+			if part.Code != kafka.CodeFencedLeaderEpoch || part.Leader.Node != next {
+				t.Errorf("fetch: %s names %+v, node %d leads", part.Code, part.Leader, next)
+			}
+			if node, _ := leaderOf(t, c, tp); node != next {
+				t.Errorf("node %d is known to lead, %d leads", node, next)
+			}
+			g := dialFetch(t, c, next)
+			g.Want(wantFrom(tp, id, 0))
+			got, part = fetchUntil(t, g, tp)
+			got.Buffer.Release()
+			if part.Code != kafka.CodeNone {
+				t.Errorf("the new leader answers %s", part.Code)
+			}
+			if n := c.Stats().MetadataRefreshes - refreshes; n > 0 {
+				t.Errorf("%d requests for metadata", n)
+			}
+		})
+	}
+}
+
+// passLeadership makes the other replica of a partition its leader.
+func passLeadership(t *testing.T, k *kafkatest.Cluster, tp kafka.TopicPartition) int32 {
+	t.Helper()
+	ctx, adm := deadline(t), k.Admin(t)
+	leader := func() (int32, []int32) {
+		topics, err := adm.ListTopics(ctx, tp.Topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := topics[tp.Topic].Partitions[tp.Partition]
+		return p.Leader, p.Replicas
+	}
+	old, replicas := leader()
+	next := replicas[0]
+	if next == old {
+		next = replicas[1]
+	}
+	var order kadm.AlterPartitionAssignmentsReq
+	order.Assign(tp.Topic, tp.Partition, []int32{next, old})
+	assigned, err := adm.AlterPartitionAssignments(ctx, order)
+	if err == nil {
+		err = assigned.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now, order := leader(); now != next; now, order = leader() {
+		if ctx.Err() != nil {
+			t.Fatal("the leader stays")
+		}
+		if order[0] == next { // an error is an election that has happened
+			_, _ = adm.ElectLeaders(ctx, kadm.ElectPreferredReplica, kadm.TopicsSet{tp.Topic: {tp.Partition: {}}})
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return next
 }

@@ -43,7 +43,8 @@ type ClusterOptions struct {
 	Listeners []Protocol
 	// ClientCertificates makes TLS listeners demand one.
 	ClientCertificates bool
-	// Users are the names and passwords of SASL, over PLAIN and SCRAM. User
+	// Users are the names and passwords of SASL, over PLAIN and SCRAM; each has a token
+	// for OAUTHBEARER as well. User
 	// "admin" with password "admin-secret" is always there and is a super user.
 	Users map[string]string
 	// Authorizer switches ACLs on and denies what none allows. Clients without a
@@ -52,6 +53,8 @@ type ClusterOptions struct {
 	// Proxied puts a [Proxy] before the first listener of every broker and
 	// advertises the proxy's address instead of the broker's.
 	Proxied bool
+	// Racks are the racks of the brokers, in the order of their ids; none by default.
+	Racks []string
 	// Properties are added to every broker's server.properties and win over the harness's.
 	Properties map[string]string
 	// Disk is the size in bytes of a file system of its own that each broker's data
@@ -156,6 +159,9 @@ func (c *Cluster) up(ctx context.Context) error {
 			return err
 		}
 		c.certs = certs
+	}
+	if err := c.writeTokens(); err != nil {
+		return err
 	}
 	for id := 1; id <= c.opts.Brokers; id++ {
 		b, err := c.newBroker(ctx, int32(id))

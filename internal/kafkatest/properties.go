@@ -90,6 +90,9 @@ func (b *Broker) properties() []byte {
 	props["listener.security.protocol.map"] = strings.Join(protocols, ",")
 	props["inter.broker.listener.name"] = internalListener
 	props["log.dirs"] = b.dataDir
+	if i := int(b.id) - 1; i < len(c.opts.Racks) {
+		props["broker.rack"] = c.opts.Racks[i]
+	}
 	c.secure(props)
 	return render(props, c.opts.Properties)
 }

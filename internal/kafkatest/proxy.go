@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Proxy struct {
 	listener net.Listener
 	upstream string
 	wg       sync.WaitGroup
+	toClient atomic.Int64 // bytes that clients were sent
 
 	mu struct {
 		sync.Mutex
@@ -104,6 +106,9 @@ func (p *Proxy) Connections() int {
 	defer p.mu.Unlock()
 	return len(p.mu.conns)
 }
+
+// Sent is how many bytes clients were sent through the proxy.
+func (p *Proxy) Sent() int64 { return p.toClient.Load() }
 
 // Close stops listening, breaks all connections and waits for the goroutines.
 func (p *Proxy) Close() error {
@@ -239,6 +244,9 @@ func (p *Proxy) deliver(l *link, to *net.TCPConn, c chunk) bool {
 		}
 		wait := time.Until(c.due)
 		if !f.silent && wait <= 0 {
+			if to == l.client {
+				p.toClient.Add(int64(len(c.data)))
+			}
 			return p.write(to, c.data, f.perSec)
 		}
 		var due <-chan time.Time

@@ -2,10 +2,15 @@ package kafkatest
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
@@ -16,6 +21,10 @@ const (
 	adminPassword = "admin-secret"
 )
 
+const oauthBearer = "OAUTHBEARER"
+
+const oauthModule = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+
 func (p Protocol) tls() bool { return p == SSL || p == SASLSSL }
 
 func (p Protocol) sasl() bool { return p == SASLPlaintext || p == SASLSSL }
@@ -25,11 +34,13 @@ func (c *Cluster) secure(props map[string]string) {
 	for _, p := range c.opts.Listeners {
 		prefix := "listener.name." + strings.ToLower(string(p)) + "."
 		if p.sasl() {
-			props[prefix+"sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+			props[prefix+"sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
 			props[prefix+"plain.sasl.jaas.config"] = c.plainUsers()
 			const scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 			props[prefix+"scram-sha-256.sasl.jaas.config"] = scram
 			props[prefix+"scram-sha-512.sasl.jaas.config"] = scram
+			// The brokers believe unsigned tokens, as they do where nothing else is set.
+			props[prefix+"oauthbearer.sasl.jaas.config"] = oauthModule + ";"
 		}
 		if p.tls() {
 			props[prefix+"ssl.keystore.location"] = c.certs.ServerJKS
@@ -90,8 +101,35 @@ func (c *Cluster) createScramUsers(ctx context.Context) error {
 	return nil
 }
 
-// JAAS is the sasl.jaas.config of a client of this cluster, for PLAIN or SCRAM-SHA-256/512.
+// writeTokens writes a token of each user to a file, for OAUTHBEARER: unsigned, and
+// good for a day.
+func (c *Cluster) writeTokens() error {
+	if !slices.ContainsFunc(c.opts.Listeners, Protocol.sasl) {
+		return nil
+	}
+	part := base64.RawURLEncoding.EncodeToString
+	now := time.Now()
+	for user := range c.opts.Users {
+		claims, err := json.Marshal(map[string]any{"sub": user, "iat": now.Add(-time.Minute).Unix(), "exp": now.Add(24 * time.Hour).Unix()})
+		if err != nil {
+			return err
+		}
+		token := part([]byte(`{"alg":"none"}`)) + "." + part(claims) + "."
+		if err := os.WriteFile(c.tokenFile(user), []byte(token), 0o600); err != nil {
+			return fmt.Errorf("token of user %s: %w", user, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) tokenFile(user string) string { return filepath.Join(c.dir, "token-"+user) }
+
+// JAAS is the sasl.jaas.config of a client of this cluster, for PLAIN, SCRAM-SHA-256/512
+// or OAUTHBEARER, whose token lies in a file.
 func (c *Cluster) JAAS(mechanism, user string) string {
+	if mechanism == oauthBearer {
+		return oauthModule + ";"
+	}
 	module := "org.apache.kafka.common.security.plain.PlainLoginModule"
 	if strings.HasPrefix(mechanism, "SCRAM-") {
 		module = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -110,6 +148,9 @@ func (c *Cluster) ClientProperties(p Protocol, mechanism, user string) map[strin
 	if p.sasl() {
 		props["sasl.mechanism"] = mechanism
 		props["sasl.jaas.config"] = c.JAAS(mechanism, user)
+		if mechanism == oauthBearer {
+			props["sasl.oauthbearer.token.endpoint.url"] = "file://" + c.tokenFile(user)
+		}
 	}
 	if p.tls() {
 		props["ssl.truststore.location"] = c.certs.TrustJKS

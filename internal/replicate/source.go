@@ -191,9 +191,9 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 	var piece int32
 	for _, c := range changes {
 		if c.tr != nil {
-			if p, ok := c.tr.fetchable(); ok {
+			if p, batch, ok := c.tr.fetchable(); ok {
 				conn.Want(p)
-				piece = max(piece, p.MaxBytes)
+				piece = max(piece, batch)
 				wanted[c.tp] = struct{}{}
 				continue
 			}
@@ -203,7 +203,6 @@ func (s *source) ask(conn Fetcher, wanted map[kafka.TopicPartition]struct{}) int
 			delete(wanted, c.tp)
 		}
 	}
-	// What partitions are asked for should come whole as well.
 	s.answer.piece = piece
 	return left
 }

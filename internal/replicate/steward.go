@@ -114,7 +114,9 @@ func (w *steward) round(ctx context.Context) time.Duration {
 }
 
 func (w *steward) visitSource(ctx context.Context, sick []*Track) {
-	err := w.task.source.RefreshMetadata(ctx, topicsOf(sick, func(tr *Track) string { return tr.spec.Source.Topic })...)
+	err := refresh(ctx, w.task.source, sick, func(tr *Track) (string, bool) {
+		return tr.spec.Source.Topic, !tr.denied && tr.from != nil && moved(w.task.source, tr.spec.Source, tr.from.node)
+	})
 	for _, tr := range sick {
 		tr.mu.Lock()
 		switch {
@@ -139,7 +141,9 @@ func (w *steward) visitSource(ctx context.Context, sick []*Track) {
 }
 
 func (w *steward) visitTarget(ctx context.Context, sick []*Track) {
-	err := w.task.target.RefreshMetadata(ctx, topicsOf(sick, func(tr *Track) string { return tr.spec.Target.Topic })...)
+	err := refresh(ctx, w.task.target, sick, func(tr *Track) (string, bool) {
+		return tr.tp.Topic, tr.sink != nil && moved(w.task.target, tr.tp, tr.sink.node)
+	})
 	for _, tr := range sick {
 		tr.mu.Lock()
 		switch {
@@ -182,16 +186,28 @@ func (w *steward) visitRange(ctx context.Context, sick []*Track) {
 	}
 }
 
-// topicsOf lists each topic once.
-func topicsOf(tracks []*Track, topic func(*Track) string) []string {
+// moved reports whether a partition is known to be led by another node than this one.
+func moved(of Topology, tp kafka.TopicPartition, node int32) bool {
+	now, _, _, ok := of.Leader(tp)
+	return ok && now != node
+}
+
+// refresh asks a cluster for the topics of tracks, each once. A track whose leader has
+// moved since, as an answer told (KIP-951), need not be asked about.
+func refresh(ctx context.Context, of Topology, tracks []*Track, fate func(*Track) (topic string, gone bool)) error {
 	seen := map[string]struct{}{}
 	var topics []string
 	for _, tr := range tracks {
-		t := topic(tr)
-		if _, ok := seen[t]; !ok {
-			seen[t] = struct{}{}
-			topics = append(topics, t)
+		tr.mu.Lock()
+		topic, gone := fate(tr)
+		tr.mu.Unlock()
+		if _, ok := seen[topic]; !ok && !gone {
+			seen[topic] = struct{}{}
+			topics = append(topics, topic)
 		}
 	}
-	return topics
+	if len(topics) == 0 {
+		return nil
+	}
+	return of.RefreshMetadata(ctx, topics...)
 }

@@ -130,25 +130,26 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	return tr
 }
 
-// fetchable says what to ask the source for, if there is room.
-func (tr *Track) fetchable() (kafka.FetchPartition, bool) {
+// fetchable says what to ask the source for, if there is room, and how large its
+// batches are.
+func (tr *Track) fetchable() (p kafka.FetchPartition, batch int32, ok bool) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.full = tr.app.queued >= int(tr.window.bytes)
 	if tr.closed || !tr.readsLocked() || tr.full || tr.app.phase != flowing {
 		tr.asked = -1
-		return kafka.FetchPartition{}, false
+		return p, 0, false
 	}
 	tr.asked = tr.next
-	_, epoch, _, ok := tr.task.source.Leader(tr.spec.Source)
-	if !ok {
+	_, epoch, _, known := tr.task.source.Leader(tr.spec.Source)
+	if !known {
 		epoch = kafka.NoLeaderEpoch
 	}
 	return kafka.FetchPartition{
 		TopicPartition: tr.spec.Source, TopicID: tr.spec.SourceID,
 		Offset: int64(tr.next), CurrentEpoch: epoch, LastFetchedEpoch: tr.epoch,
 		MaxBytes: tr.window.ask(),
-	}, true
+	}, tr.window.piece, true
 }
 
 // onSettled moves the position behind an acknowledged batch.

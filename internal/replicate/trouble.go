@@ -25,6 +25,7 @@ func (tr *Track) sourceTrouble(reason string) {
 	if tr.closed || tr.state == TrackParked && !tr.probing {
 		return
 	}
+	tr.preferred = kafka.NoNode // it may be the follower that is away; the leader names another
 	tr.waitLocked(reason)
 	tr.task.steward.watch(tr, ailSource)
 }

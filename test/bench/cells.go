@@ -34,6 +34,8 @@ type cell struct {
 	size    int  // bytes of a record
 	parts   int  // partitions
 	secured bool // TLS on both sides, to three brokers
+	far     bool // the source is farTrip away
+	idle    int  // partitions beside the topic's that nothing is written to
 	extra   bool // of the matrix: no bar is held against it
 }
 
@@ -105,6 +107,13 @@ func matrix() (all []cell) {
 			}
 		}
 	}
+	all = append(all, cell{
+		name: "far", title: fmt.Sprintf("uncompressed, 64 KiB batches, one partition read over a round trip of %d ms", farTrip.Milliseconds()),
+		codec: kgo.NoCompression(), loop: "none", batch: 64, records: 512_000, parts: 1, far: true,
+	}, cell{
+		name: "idle", title: "lz4, 16 KiB batches, among 10,000 idle partitions",
+		codec: kgo.Lz4Compression(), loop: "lz4", batch: 16, records: 512_000, idle: 10_000,
+	})
 	for _, n := range []int{1, 200, 1000} {
 		all = append(all, cell{
 			name: fmt.Sprintf("parts-%d", n), title: fmt.Sprintf("lz4, 16 KiB batches, %d partitions", n),
@@ -117,9 +126,26 @@ func matrix() (all []cell) {
 	return all
 }
 
+// idleTopic is how many partitions a topic of idle ones has.
+const idleTopic = 100
+
+// idleTopics are the names of the topics that stay empty.
+func (c cell) idleTopics() []string {
+	var names []string
+	for i := range c.idle / idleTopic {
+		names = append(names, fmt.Sprintf("%s-%d", c.name, i))
+	}
+	return names
+}
+
 // fill writes the cell's topic: distinct records with fresh timestamps, in
 // batches of just the cell's size.
 func (c cell) fill(ctx context.Context, a *kafkatest.Cluster) error {
+	for _, name := range c.idleTopics() {
+		if err := a.MakeTopic(ctx, name, idleTopic, nil); err != nil {
+			return err
+		}
+	}
 	if err := a.MakeTopic(ctx, c.name, int32(c.parts), nil); err != nil {
 		return err
 	}

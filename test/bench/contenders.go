@@ -92,7 +92,7 @@ func (c contender) file(s stage) []byte {
 		fmt.Sprintf("clusters = %s, T", s.alias),
 		fmt.Sprintf("%s->T.enabled = true", s.alias),
 		fmt.Sprintf("T->%s.enabled = false", s.alias),
-		fmt.Sprintf("%s->T.topics = %s", s.alias, s.topic),
+		fmt.Sprintf("%s->T.topics = %s", s.alias, strings.Join(append([]string{s.topic}, s.idle...), ",")),
 	}
 	for alias, cluster := range map[string]*kafkatest.Cluster{s.alias: s.source, "T": s.target} {
 		client := cluster.ClientProperties(s.protocol(), "", "")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"heliograph/internal/kafkatest"
 )
@@ -33,7 +34,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "less data, no TLS")
 	flag.BoolVar(&o.full, "full", false, "the whole matrix of codecs, sizes and partitions as well; hours")
 	flag.StringVar(&o.only, "contenders", "", "of helio,java,tuned,loop,relay,direct, instead of all")
-	flag.StringVar(&o.on, "cells", "", "of lz4-16k,lz4-64k,plain-64k,one,tls,latency, instead of all")
+	flag.StringVar(&o.on, "cells", "", "of lz4-16k,lz4-64k,plain-64k,one,tls,latency, and with -full far, idle and those of the matrix, instead of all")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for processor profiles of heliograph")
 	flag.StringVar(&o.role.name, "role", "", "be the loop or the relay (set by the bench itself, as all below)")
 	flag.StringVar(&o.role.from, "from", "", "where the role reads")
@@ -109,25 +110,29 @@ type copied struct {
 	failed  map[string]string // what went wrong, by contender
 }
 
-// measure runs all cells: first those to one broker, then those to three.
+// setting is the clusters that a cell needs.
+type setting struct{ secured, far bool }
+
+// measure runs all cells: first those to one broker, then those to three, then those
+// from a source that is far away.
 func (b *bench) measure(ctx context.Context) (err error) {
 	b.source, err = launch(ctx, "A", kafkatest.ReleaseSource, 1)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.source.Close()) }()
-	for _, secured := range []bool{false, true} {
+	for _, at := range []setting{{}, {secured: true}, {far: true}} {
 		var run []cell
 		for _, c := range cells(b.quick, b.full) {
-			if c.secured == secured && chosen(b.on, c.name) {
+			if c.secured == at.secured && c.far == at.far && chosen(b.on, c.name) {
 				run = append(run, c)
 			}
 		}
-		timing := !secured && chosen(b.on, latencyTopic)
+		timing := at == setting{} && chosen(b.on, latencyTopic)
 		if len(run) == 0 && !timing {
 			continue
 		}
-		if err := b.against(ctx, secured, run, timing); err != nil {
+		if err := b.at(ctx, at, run, timing); err != nil {
 			b.failures = append(b.failures, err)
 		}
 		if ctx.Err() != nil {
@@ -135,6 +140,28 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		}
 	}
 	return errors.Join(append(b.failures, b.write(ctx))...)
+}
+
+// farTrip is the round trip to a source that is far away. A proxy makes it, so that
+// effects of socket buffers are not in it.
+const farTrip = 150 * time.Millisecond
+
+// at runs cells in their setting.
+func (b *bench) at(ctx context.Context, at setting, run []cell, timing bool) (err error) {
+	if !at.far {
+		return b.against(ctx, at.secured, run, timing)
+	}
+	far, err := kafkatest.Launch(ctx, settings("far", kafkatest.ReleaseSource, 1, true))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, far.Close()) }()
+	for _, broker := range far.Brokers() {
+		broker.Proxy().Delay(farTrip / 2)
+	}
+	defer func(near *kafkatest.Cluster) { b.source = near }(b.source)
+	b.source = far
+	return b.against(ctx, false, run, timing)
 }
 
 // against starts a target, one broker or three, and runs cells on it.
@@ -186,6 +213,9 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell, 
 	}
 	for turn := range b.turns {
 		for _, who := range b.field {
+			if c.far && who.short == relay {
+				continue // it has no way that is long
+			}
 			r, err := b.turn(target, &done, turn+1, who.short).copy(ctx, who)
 			if ctx.Err() != nil {
 				return done, context.Cause(ctx)
@@ -200,6 +230,11 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell, 
 			done.results[who.short] = append(done.results[who.short], r)
 		}
 	}
+	for _, name := range c.idleTopics() {
+		if err := dropTopic(ctx, b.source, name); err != nil {
+			return done, err
+		}
+	}
 	return done, dropTopic(ctx, b.source, c.name)
 }
 
@@ -207,7 +242,7 @@ func (b *bench) runCell(ctx context.Context, target *kafkatest.Cluster, c cell, 
 func (b *bench) turn(target *kafkatest.Cluster, c *copied, turn int, short string) stage {
 	return stage{
 		dir: b.dir, source: b.source, target: target, secured: c.secured, topic: c.name, codec: c.loop,
-		records: c.records, size: c.size, parts: c.parts,
+		records: c.records, size: c.size, parts: c.parts, idle: c.idleTopics(),
 		alias: fmt.Sprintf("%s%d%s", short, turn, c.name), profiles: b.profiles, wire: c.wire,
 	}
 }
@@ -230,9 +265,20 @@ func (b *bench) warmUp(ctx context.Context, s stage) error {
 // launch starts a cluster at full speed: the quick-start flags of tests would
 // slow all contenders. What was deleted leaves the disk at once.
 func launch(ctx context.Context, name, version string, brokers int) (*kafkatest.Cluster, error) {
-	return kafkatest.Launch(ctx, kafkatest.ClusterOptions{
+	return kafkatest.Launch(ctx, settings(name, version, brokers, false))
+}
+
+// settings are those of a cluster. One that is far away has a proxy before its
+// plaintext listener, and leaves the size of its socket buffers to the kernel.
+func settings(name, version string, brokers int, far bool) kafkatest.ClusterOptions {
+	o := kafkatest.ClusterOptions{
 		Name: name, Version: version, Brokers: brokers, Heap: "1g", JVM: []string{"-XX:+UseG1GC"},
 		Listeners:  []kafkatest.Protocol{kafkatest.Plaintext, kafkatest.SSL},
 		Properties: map[string]string{"log.segment.delete.delay.ms": "1000"},
-	})
+	}
+	if far {
+		o.Proxied = true
+		o.Properties["socket.send.buffer.bytes"], o.Properties["socket.receive.buffer.bytes"] = "-1", "-1"
+	}
+	return o
 }

@@ -59,6 +59,15 @@ func (c copied) memory(short string) float64 {
 	return median(c.results[short], func(r result) float64 { return float64(r.memory) / 1e6 })
 }
 
+// idling is a line under the table of a cell with idle partitions.
+func (c copied) idling(out *strings.Builder, field []contender) {
+	for _, who := range field {
+		if all := c.results[who.short]; c.idle > 0 && len(all) > 0 && all[0].idling >= 0 {
+			fmt.Fprintf(out, "\n%s, all copied: %.1f %% of one core.\n", who.name, 100*median(all, func(r result) float64 { return r.idling }))
+		}
+	}
+}
+
 func (c copied) table(out *strings.Builder, field []contender) {
 	fmt.Fprintf(out, "\n### %s\n\n%.1f GB in records of %d B, %.1f GB on the wire, %d partitions.\n\n",
 		c.title, c.payload(int64(c.records))/1e3, c.size, float64(c.wire)/1e9, c.parts)
@@ -86,6 +95,7 @@ func (c copied) table(out *strings.Builder, field []contender) {
 		fmt.Fprintf(out, "| %s | %.0f | %s | %.2f | %.0f | %.0f MB | %s | %s | %s |\n",
 			who.name, per, ratio, 1e3/per, c.perSecond(who.short), c.memory(who.short), first, until, others)
 	}
+	c.idling(out, field)
 }
 
 // cellText is a failure's first line, fit for a cell of a table.

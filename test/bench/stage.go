@@ -36,6 +36,7 @@ type stage struct {
 	size, parts    int // of a record; of the topic
 	wire           int64
 	profiles       string
+	idle           []string // topics beside it, to which nothing is written
 }
 
 func (s stage) remoteTopic() string { return s.alias + "." + s.topic }
@@ -58,6 +59,7 @@ type result struct {
 	memory   int64         // peak resident bytes
 	size     int           // bytes of a record
 	others   time.Duration // the 99th percentile of another client's writes meanwhile
+	idling   float64       // part of a core that is used when all is copied; negative is not measured
 }
 
 // String is one line for the person who waits.
@@ -91,6 +93,9 @@ func (s stage) copy(ctx context.Context, c contender) (r result, err error) {
 	r.size = s.size
 	defer func() {
 		err = errors.Join(err, p.Kill(), dropTopic(ctx, s.target, s.remoteTopic()))
+		for _, name := range s.idle {
+			err = errors.Join(err, dropTopic(ctx, s.target, s.alias+"."+name))
+		}
 	}()
 	have, err := s.await(ctx, adm, p, 1)
 	if err != nil {
@@ -113,7 +118,26 @@ func (s stage) copy(ctx context.Context, c contender) (r result, err error) {
 	r.memory = p.PeakMemory()
 	var late error
 	r.others, late = other.p99()
+	r.idling = -1
+	if err == nil && len(s.idle) > 0 {
+		r.idling, err = idling(ctx, p)
+		r.memory = p.PeakMemory()
+	}
 	return r, errors.Join(err, late, <-profile)
+}
+
+// idleFor is how long a program that has copied all is looked at.
+const idleFor = 30 * time.Second
+
+// idling is the part of a core that a program uses that has nothing to copy.
+func idling(ctx context.Context, p *kafkatest.Process) (float64, error) {
+	before := p.CPU()
+	select {
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-time.After(idleFor):
+	}
+	return (p.CPU() - before).Seconds() / idleFor.Seconds(), nil
 }
 
 func (s stage) start(ctx context.Context, c contender) (*kafkatest.Process, error) {

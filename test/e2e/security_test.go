@@ -35,6 +35,7 @@ func TestSecuredClusters(t *testing.T) {
 	b := kafkatest.Start(t, options("secure-B", kafkatest.ReleaseTarget))
 	for name, test := range map[string]func(*testing.T, *fixture){
 		"TLS and SCRAM":                 scramOverTLS,
+		"every mechanism":               everyMechanism,
 		"F4 ACL sync":                   syncACLs,
 		"topic without read permission": parkUnreadable,
 		"login refused":                 refuseLogin,
@@ -81,6 +82,23 @@ func scramOverTLS(t *testing.T, f *fixture) {
 		if strings.Contains(h.Log(), secret) {
 			t.Errorf("the log shows %q", secret)
 		}
+	}
+}
+
+// everyMechanism runs a flow by each mechanism, which both of its sides use.
+func everyMechanism(t *testing.T, f *fixture) {
+	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"} {
+		t.Run(mechanism, func(t *testing.T) {
+			t.Parallel()
+			name := kafkatest.Name(t, "")
+			f := &fixture{tb: t, primary: f.primary, backup: f.backup, from: "primary-" + name, to: "backup-" + name, name: name}
+			topic := f.topic1()
+			f.produce(f.primary, topic, partitions, 100)
+			h := start(t, f.oneWay(append(login(f.from, f.primary, kafkatest.SASLSSL, mechanism, "admin"),
+				login(f.to, f.backup, kafkatest.SASLSSL, mechanism, "admin")...)...))
+			awaitCount(within(t, patience), t, f.backup, f.remote(topic), 100)
+			h.stop()
+		})
 	}
 }
 

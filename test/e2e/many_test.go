@@ -1,0 +1,128 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Ten thousand partitions to which nothing is written, on embedded clusters: what they
+// cost in memory and processor time, what a scrape of their series costs, and how a
+// busy partition does among them. docs/benchmarks.md has what it said.
+func TestTenThousandIdlePartitions(t *testing.T) {
+	const (
+		topics, parts = 100, 100
+		lasts         = 30 * time.Second
+		mostCPU       = 0.03 // of a core
+		mostMemory    = 300 << 20
+		scrapes       = 5
+		mostScrape    = 500 * time.Millisecond
+	)
+	names := []string{}
+	for i := range topics {
+		names = append(names, fmt.Sprintf("idle-%d", i))
+	}
+	source := fakeCluster(t, kfake.ClusterID("source"), kfake.SeedTopics(parts, names...), kfake.SeedTopics(1, "busy", "busy-alone"))
+	target := fakeCluster(t, kfake.ClusterID("target"))
+	file := func(alias, topics string) string {
+		return writeFile(t, "clusters = "+alias+", B", alias+".bootstrap.servers = "+strings.Join(source.ListenAddrs(), ","),
+			"B.bootstrap.servers = "+strings.Join(target.ListenAddrs(), ","), alias+"->B.enabled = true", alias+"->B.topics = "+topics,
+			"B->"+alias+".emit.heartbeats.enabled = false", "replication.factor = 1", "heartbeats.replication.enabled = false")
+	}
+	const flow = `source="A"`
+	many := start(t, file("A", "idle-.*,busy"))
+	await(t, "all partitions run", func() string {
+		return lacks(topics*parts+1, int(many.metric("heliograph_flow_partitions", flow, `state="running"`)))
+	})
+	time.Sleep(5 * time.Second) // until the noise of the start is over
+	before := many.CPU()
+	time.Sleep(lasts)
+	used := (many.CPU() - before).Seconds() / lasts.Seconds()
+	t.Logf("%.1f %% of one core, %d MiB at the peak", 100*used, many.PeakMemory()>>20)
+	if used > mostCPU {
+		t.Errorf("%.1f %% of one core", 100*used)
+	}
+	before = many.CPU()
+	size := 0
+	for range scrapes {
+		status, body := many.get("/metrics")
+		if size = len(body); status != http.StatusOK {
+			t.Fatalf("/metrics: %d", status)
+		}
+	}
+	each := (many.CPU() - before) / scrapes
+	t.Logf("a scrape takes %v of processor time for %.1f MB", each.Round(time.Millisecond), float64(size)/1e6)
+	if each > mostScrape {
+		t.Errorf("a scrape takes %v of processor time", each)
+	}
+	if peak := many.PeakMemory(); peak > mostMemory {
+		t.Errorf("%d MiB at the peak", peak>>20)
+	} else {
+		t.Logf("%d MiB at the peak after %d scrapes", peak>>20, scrapes+1)
+	}
+
+	alone := start(t, file("C", "busy-alone"))
+	first := copies(t, source, alone, "busy-alone")
+	second := copies(t, source, many, "busy")
+	t.Logf("a busy partition takes %v alone and %v among the idle ones", first, second)
+	if second > 2*first+2*time.Second {
+		t.Errorf("a busy partition takes %v alone and %v among the idle ones", first, second)
+	}
+}
+
+// copies measures how long a burst of records takes to be acknowledged on the target.
+func copies(t *testing.T, source *kfake.Cluster, h *heliograph, topic string) time.Duration {
+	t.Helper()
+	const records, size = 100_000, 1024
+	series := fmt.Sprintf("topic=%q", topic)
+	await(t, topic+" is copied", func() string {
+		if h.metric("heliograph_partition_records_total", series) == 0 {
+			fill(t, source, topic, 1, size)
+		}
+		return lacks(1, int(h.metric("heliograph_partition_records_total", series)))
+	})
+	had := int(h.metric("heliograph_partition_records_total", series))
+	began := time.Now()
+	fill(t, source, topic, records, size)
+	await(t, topic+" is copied whole", func() string {
+		return lacks(had+records, int(h.metric("heliograph_partition_records_total", series)))
+	})
+	return time.Since(began).Round(10 * time.Millisecond)
+}
+
+func fill(t *testing.T, source *kfake.Cluster, topic string, records, size int) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(source.ListenAddrs()...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(64<<10), kgo.ProducerLinger(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for range records {
+		cl.Produce(t.Context(), &kgo.Record{Value: make([]byte, size)}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := cl.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fakeCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	k, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	return k
+}
