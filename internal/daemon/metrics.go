@@ -202,8 +202,8 @@ func writePartitions(e *telemetry.Exposition, statuses []flow.Status) {
 		s := &statuses[i]
 		for j := range s.Partitions {
 			p := &s.Partitions[j]
-			names.add("source", string(s.ID.Source), "target", string(s.ID.Target),
-				"topic", p.Source.Topic, "remote_topic", p.Target.Topic, "partition", strconv.Itoa(int(p.Source.Partition)))
+			names.add("partition", strconv.Itoa(int(p.Source.Partition)), "remote_topic", p.Target.Topic,
+				"source", string(s.ID.Source), "target", string(s.ID.Target), "topic", p.Source.Topic)
 		}
 	}
 	for _, f := range partitionFamilies {

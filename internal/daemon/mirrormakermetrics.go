@@ -86,7 +86,7 @@ func (m *metrics) rated(statuses []flow.Status, names *labelSets) []copied {
 			c := copied{PartitionStatus: p}
 			c.recordRate, c.byteRate = w.rates()
 			all = append(all, c)
-			names.add("source", k.source, "target", k.target, "topic", k.topic, "partition", strconv.Itoa(int(k.partition)))
+			names.add("partition", strconv.Itoa(int(k.partition)), "source", k.source, "target", k.target, "topic", k.topic)
 		}
 	}
 	for k := range m.mu.rates {

@@ -42,8 +42,11 @@ type ClusterSurvey struct {
 	Fence string `json:"fence,omitempty"`
 	// IncrementalAlterConfigs is false on brokers before 2.3.
 	IncrementalAlterConfigs bool `json:"incremental_alter_configs"`
+	// RoundTripMillis is how long an answer takes at the least.
+	RoundTripMillis int64 `json:"round_trip_ms"`
 
-	features kafka.Features
+	features  kafka.Features
+	roundTrip time.Duration
 }
 
 // visitor holds the clients of a visit: one per flow and side, closed at its end.
@@ -117,6 +120,7 @@ func Look(ctx context.Context, dep *config.Deployment, targets []mirror.ClusterA
 	for i := range v.flows {
 		f := &v.flows[i]
 		s.findFactors(v, f)
+		s.findDistances(ctx, v, f)
 		if v.reached(f.ID) {
 			s.Permissions = append(s.Permissions, askPermissions(ctx, f, v.sides[f.ID])...)
 		}

@@ -75,6 +75,8 @@ func askCluster(ctx context.Context, alias mirror.ClusterAlias, c *cluster.Clien
 	s.features = f
 	s.ID, s.Version, s.Brokers = f.ClusterID, f.Version, f.Brokers
 	s.IncrementalAlterConfigs = f.IncrementalAlterConfigs
+	s.roundTrip = roundTrip(ctx, c)
+	s.RoundTripMillis = s.roundTrip.Milliseconds()
 	s.Fence = string(coord.FenceLease)
 	if f.Transactions {
 		s.Fence = string(coord.FenceMarker)

@@ -81,9 +81,16 @@ func (e *Exposition) Close() error {
 	return e.err
 }
 
-// AppendLabels adds names and values, by turns, as a series shows them.
+// AppendLabels adds names and values, by turns, as a series shows them: in the order
+// of the names, as Prometheus' own library does.
 func AppendLabels(dst []byte, namesAndValues ...string) []byte {
 	dst = append(dst, '{')
+	for i := 2; i+1 < len(namesAndValues); i += 2 {
+		for j := i; j > 0 && namesAndValues[j] < namesAndValues[j-2]; j -= 2 {
+			l := namesAndValues
+			l[j], l[j+1], l[j-2], l[j-1] = l[j-2], l[j-1], l[j], l[j+1]
+		}
+	}
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
 		if i > 0 {
 			dst = append(dst, ',')

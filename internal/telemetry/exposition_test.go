@@ -46,7 +46,7 @@ func TestExpositionIsReadBackAsItWasMeant(t *testing.T) {
 	}
 	got := map[string]float64{}
 	for _, m := range families["things_total"].GetMetric() {
-		got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		got[m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
 	}
 	if d := cmp.Diff(values, got); d != "" {
 		t.Error(d)

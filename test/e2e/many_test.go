@@ -34,7 +34,8 @@ func TestTenThousandIdlePartitions(t *testing.T) {
 	file := func(alias, topics string) string {
 		return writeFile(t, "clusters = "+alias+", B", alias+".bootstrap.servers = "+strings.Join(source.ListenAddrs(), ","),
 			"B.bootstrap.servers = "+strings.Join(target.ListenAddrs(), ","), alias+"->B.enabled = true", alias+"->B.topics = "+topics,
-			"B->"+alias+".emit.heartbeats.enabled = false", "replication.factor = 1", "heartbeats.replication.enabled = false")
+			"B->"+alias+".emit.heartbeats.enabled = false", "heartbeats.replication.enabled = false", "replication.factor = 1", "heartbeats.topic.replication.factor = 1",
+			"checkpoints.topic.replication.factor = 1", "offset-syncs.topic.replication.factor = 1", "offset.storage.replication.factor = 1")
 	}
 	const flow = `source="A"`
 	many := start(t, file("A", "idle-.*,busy"))
