@@ -24,6 +24,7 @@ func piped(c *Client, fetch, produce int16) (*link, net.Conn) {
 func bare() *Client {
 	c := &Client{opts: Options{Alias: "west"}.withDefaults(), fetchPool: newPool(nil), smallPool: newPool(nil)}
 	c.topo.init(c)
+	c.pulse.init(c)
 	c.mu.conns = make(map[*ProduceConn]struct{})
 	return c
 }

@@ -25,13 +25,14 @@ type Client struct {
 	kgo   *kgo.Client
 	adm   *kadm.Client
 	topo  topology
+	pulse pulse
 	large sync.Map // topics whose records may be large
 
 	fetchPool *pool // blocks of data, counted against Options.Budget
 	smallPool *pool // blocks of answers and of bookkeeping reads, not counted
 
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // the topology's loop and every connection's goroutines
+	wg     sync.WaitGroup // the topology's and the pulse's loop and every connection's goroutines
 
 	mu struct {
 		sync.Mutex
@@ -53,7 +54,8 @@ func Open(o Options) (*Client, error) {
 	}
 	c := &Client{opts: o, creds: creds, fetchPool: newPool(o.Budget), smallPool: newPool(nil)}
 	c.gate = &gate{log: o.Log, stats: &c.stats}
-	c.dial = dialer{alias: o.Alias, tls: creds.tls, timeout: o.DialTimeout, gate: c.gate}
+	c.dial = dialer{alias: o.Alias, tls: creds.tls, timeout: o.DialTimeout, gate: c.gate, pulse: &c.pulse}
+	c.pulse.init(c)
 	c.mu.conns = make(map[*ProduceConn]struct{})
 	if c.kgo, err = kgo.NewClient(append(c.kgoOptions(),
 		// A caller's deadline counts even for a record that may have been written:
@@ -66,6 +68,7 @@ func Open(o Options) (*Client, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	c.wg.Go(func() { c.topo.loop(ctx) })
+	c.wg.Go(func() { c.pulse.loop(ctx) })
 	return c, nil
 }
 

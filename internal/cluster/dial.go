@@ -20,20 +20,33 @@ type dialer struct {
 	tls     *tls.Config
 	timeout time.Duration
 	gate    *gate
+	pulse   *pulse
 }
 
 // dialSmall is franz-go's way in.
 func (d *dialer) dialSmall(ctx context.Context, _, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	tcp, err := d.tcp(ctx, addr)
-	if err != nil {
+	if err := d.pulse.allow(d.alias, addr); err != nil {
 		return nil, err
 	}
-	if d.tls == nil {
-		return &sniffer{Conn: tcp, dialer: d, addr: addr}, nil
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	dialing := d.pulse.watch(addr, cancel)
+	defer dialing.end()
+	dialing.asked()
+	var conn net.Conn
+	tcp, err := d.tcp(ctx, addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.tls == nil:
+		conn = &sniffer{Conn: tcp, dialer: d, addr: addr}
+	default:
+		if conn, err = d.secure(ctx, tcp, addr); err != nil {
+			return nil, err
+		}
 	}
-	return d.secure(ctx, tcp, addr)
+	cut := func() { _ = conn.SetDeadline(longAgo()) }
+	return heard{conn, d.pulse.watch(addr, cut)}, nil
 }
 
 // A sniffer recognises a TLS listener behind a plain connection by the alert it

@@ -62,6 +62,9 @@ func (c *Client) dialFetch(ctx context.Context, node int32, p *pool) (*FetchConn
 			Hint: "Kafka 2.4 is the oldest supported",
 		}
 	}
+	if p == c.smallPool {
+		l.wait.cutBy(l.nc.abort) // bookkeeping is read again, wherever it is
+	}
 	f := &FetchConn{client: c, pool: p, session: newFetchSession()}
 	f.link.Store(l)
 	return f, nil
@@ -142,6 +145,7 @@ func (f *FetchConn) once(ctx context.Context, limits kafka.FetchLimits) (*kafka.
 		return nil, err
 	}
 	asked := time.Now()
+	l.wait.asked()
 	if _, err := l.nc.Write(f.scratch); err != nil {
 		return nil, cutOff(err)
 	}
@@ -149,6 +153,7 @@ func (f *FetchConn) once(ctx context.Context, limits kafka.FetchLimits) (*kafka.
 	if err != nil {
 		return nil, err
 	}
+	l.wait.heard(false)
 	waited := time.Since(asked)
 	buf, err := f.pool.get(ctx, n)
 	if err != nil {

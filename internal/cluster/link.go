@@ -31,6 +31,8 @@ type link struct {
 	node   int32
 	addr   string
 
+	wait *wait // for answers; nil while it is made
+
 	fetch, produce int16 // newest usable versions, -1 where there is none
 	reauth         time.Time
 	ended          time.Time // when the login ends; zero for never
@@ -54,6 +56,14 @@ func (c *Client) connect(ctx context.Context, node int32) (*link, error) {
 		}
 	}
 	addr := where.addr()
+	if err := c.pulse.allow(c.opts.Alias, addr); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	connecting := c.pulse.watch(addr, func() { cancel(errSilent) })
+	defer connecting.end()
+	connecting.asked()
 	nc, err := c.dial.dialBulk(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -66,6 +76,7 @@ func (c *Client) connect(ctx context.Context, node int32) (*link, error) {
 		}
 		return nil, c.fail("connect", addr, err)
 	}
+	l.wait = c.pulse.watch(addr, nil)
 	c.stats.dials.Add(1)
 	c.stats.connections.Add(1)
 	return l, nil
@@ -93,6 +104,7 @@ func (l *link) handshake(ctx context.Context) error {
 func longAgo() time.Time { return time.Unix(1, 0) }
 
 func (l *link) close() {
+	l.wait.end()
 	_ = l.nc.Close()
 	l.client.stats.connections.Add(-1)
 }

@@ -144,6 +144,7 @@ func (p *ProduceConn) drainLocked() {
 		sent := *item
 		if p.mu.written == 0 {
 			p.extend(l, item.req)
+			l.wait.asked()
 		}
 		p.mu.written++
 		p.mu.writing = true
@@ -329,6 +330,7 @@ func (p *ProduceConn) readLink(l *link, dec *produceDecoder) error {
 func (p *ProduceConn) answered(l *link, throttleMillis int32) {
 	p.mu.Lock()
 	p.shift()
+	l.wait.heard(p.mu.written > 0)
 	if throttleMillis > 0 {
 		d := time.Duration(throttleMillis) * time.Millisecond
 		p.client.stats.produceThrottle.Add(int64(d))

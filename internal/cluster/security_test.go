@@ -113,7 +113,7 @@ func TestRefusedHandshakesAreExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := dialer{alias: "west", tls: creds.tls, timeout: 5 * time.Second, gate: &gate{stats: &counters{}}}
+			d := dialer{alias: "west", tls: creds.tls, timeout: 5 * time.Second, gate: &gate{stats: &counters{}}, pulse: &bare().pulse}
 			conn, err := d.dialSmall(t.Context(), "tcp", test.addr)
 			if err == nil {
 				conn.Close()

@@ -57,6 +57,7 @@ func (m *treadmill) serve(n int) {
 func (m *treadmill) Leader(kafka.TopicPartition) (node int32, epoch kafka.LeaderEpoch, id kafka.TopicID, ok bool) {
 	return 1, 0, kafka.TopicID{}, true
 }
+func (m *treadmill) Silent(int32) bool                                    { return false }
 func (m *treadmill) RefreshMetadata(context.Context, ...string) error     { return nil }
 func (m *treadmill) NoteLeader(kafka.TopicPartition, kafka.LeaderHint)    {}
 func (m *treadmill) DialFetch(context.Context, int32) (Fetcher, error)    { return &belt{mill: m}, nil }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,11 @@ type model struct {
 	stale map[kafka.TopicPartition]kafka.TopicID
 	// down refuses connections, mute stores what it is sent and loses the answer.
 	down, mute bool
+	// hung brokers take requests and answer none; late is what they were sent before
+	// the connection was cut, which they may work on yet.
+	hanging sync.Mutex // for hung alone: a rule of a topic may sleep under mu
+	hung    map[int32]time.Time
+	late    map[int32][]*kafka.ProduceRequest
 }
 
 type modelPartition struct {
@@ -57,7 +64,7 @@ type modelBatch struct {
 }
 
 func newModel(seed uint64, fault float64, nodes int32) *model {
-	return &model{txns: map[int64]*modelTxn{}, rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
+	return &model{hung: map[int32]time.Time{}, late: map[int32][]*kafka.ProduceRequest{}, txns: map[int64]*modelTxn{}, rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
 }
 
 func (m *model) create(topic string, partitions int32) {
@@ -211,18 +218,29 @@ func (m *model) DialFetch(_ context.Context, node int32) (Fetcher, error) {
 }
 
 type modelFetcher struct {
-	m     *model
-	node  int32
-	wants map[kafka.TopicPartition]kafka.FetchPartition
+	m      *model
+	node   int32
+	closed atomic.Bool
+	wants  map[kafka.TopicPartition]kafka.FetchPartition
 }
 
 func (f *modelFetcher) Want(p kafka.FetchPartition)    { f.wants[p.TopicPartition] = p }
 func (f *modelFetcher) Forget(tp kafka.TopicPartition) { delete(f.wants, tp) }
-func (f *modelFetcher) Close()                         {}
+func (f *modelFetcher) Close()                         { f.closed.Store(true) }
 
 func (f *modelFetcher) Fetch(ctx context.Context, limits kafka.FetchLimits) (*kafka.Fetched, error) {
 	deadline := time.Now().Add(time.Duration(limits.MaxWaitMillis) * time.Millisecond)
 	for {
+		if f.m.hangs(f.node) {
+			if f.closed.Load() {
+				return nil, errCut
+			}
+			sleep(ctx, time.Millisecond)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue
+		}
 		answer, err := f.once(int(limits.MaxBytes))
 		if err != nil || len(answer.Partitions) > 0 || !time.Now().Before(deadline) || ctx.Err() != nil {
 			return answer, err
@@ -323,8 +341,8 @@ func (p *modelProduce) Close() {
 	p.mu.Lock()
 	if !p.broken {
 		p.broken = true
+		close(p.requests)
 	}
-	close(p.requests)
 	p.mu.Unlock()
 	<-p.closed
 }
@@ -334,8 +352,9 @@ func (p *modelProduce) run() {
 	dead := false
 	for r := range p.requests {
 		time.Sleep(time.Duration(1+p.draw(3)) * time.Millisecond)
+		taken := p.hangs(r.req)
 		p.mu.Lock()
-		dead = dead || p.broken
+		dead = dead || p.broken || taken
 		p.mu.Unlock()
 		if dead {
 			r.done(nil, errCut)
@@ -347,6 +366,22 @@ func (p *modelProduce) run() {
 		}
 		r.done(answer, err)
 	}
+}
+
+// hangs waits while the broker hangs. Cut off meanwhile, the request is the broker's
+// already, and it reports true.
+func (p *modelProduce) hangs(req *kafka.ProduceRequest) bool {
+	for p.m.hangs(p.node) {
+		p.mu.Lock()
+		broken := p.broken
+		p.mu.Unlock()
+		if broken {
+			p.m.keep(p.node, req)
+			return true
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
 }
 
 func (p *modelProduce) draw(n int) int {
@@ -395,6 +430,71 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 		return nil, errCut // the answer is lost
 	}
 	return answer, nil
+}
+
+// silentAfter is how long a model's broker hangs before clients notice.
+const silentAfter = 7 * time.Second
+
+// Silent is what a client finds out about a broker that hangs.
+func (m *model) Silent(node int32) bool {
+	m.hanging.Lock()
+	defer m.hanging.Unlock()
+	since, hangs := m.hung[node]
+	return hangs && time.Since(since) >= silentAfter
+}
+
+func (m *model) hangs(node int32) bool {
+	m.hanging.Lock()
+	defer m.hanging.Unlock()
+	_, hangs := m.hung[node]
+	return hangs
+}
+
+func (m *model) hang(node int32) {
+	m.hanging.Lock()
+	defer m.hanging.Unlock()
+	m.hung[node] = time.Now()
+}
+
+// moveFrom has the controller give a broker's partitions to others.
+func (m *model) moveFrom(node int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.parts {
+		if p.leader == node {
+			p.leader, p.epoch = (node+1)%m.nodes, p.epoch+1
+		}
+	}
+}
+
+// keep is a request that a broker took before it hung: it outlives its buffers.
+func (m *model) keep(node int32, req *kafka.ProduceRequest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	own := *req
+	own.Partitions = slices.Clone(req.Partitions)
+	for i := range own.Partitions {
+		own.Partitions[i].Batch = slices.Clone(own.Partitions[i].Batch)
+	}
+	m.late[node] = append(m.late[node], &own)
+}
+
+// wake lets a broker go on. What it was sent before is worked on first, for the
+// partitions that it leads, or leads again.
+func (m *model) wake(node int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, req := range m.late[node] {
+		for _, part := range req.Partitions {
+			if m.parts[part.TopicPartition].leader == node {
+				_, _ = m.produceLocked(part, req.TransactionalID) // nobody hears the answer
+			}
+		}
+	}
+	delete(m.late, node)
+	m.hanging.Lock()
+	delete(m.hung, node)
+	m.hanging.Unlock()
 }
 
 // values reads a partition's record values in order.

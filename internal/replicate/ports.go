@@ -16,6 +16,7 @@ type Fetcher interface {
 	Forget(tp kafka.TopicPartition)
 	// Fetch waits for data. The caller owns one reference of the answer's Buffer.
 	Fetch(ctx context.Context, limits kafka.FetchLimits) (*kafka.Fetched, error)
+	// Close ends a Fetch under way and may be called by anyone, more than once.
 	Close()
 }
 
@@ -24,6 +25,7 @@ type Producer interface {
 	// Send writes the request; done is called once, in order of sending, unless
 	// Send returns an error. The batches must not change until then.
 	Send(req *kafka.ProduceRequest, done func(*kafka.Produced, error)) error
+	// Close fails what is unanswered. It may be called by anyone, more than once.
 	Close()
 }
 
@@ -38,6 +40,8 @@ type Topology interface {
 // Source is the cluster that is read.
 type Source interface {
 	Topology
+	// Silent reports whether a broker takes requests and has answered none for long.
+	Silent(node int32) bool
 	DialFetch(ctx context.Context, node int32) (Fetcher, error)
 	ListOffsets(ctx context.Context, tps []kafka.TopicPartition, at kafka.OffsetAt, iso kafka.Isolation) map[kafka.TopicPartition]kafka.PartitionOffset
 }
@@ -45,6 +49,8 @@ type Source interface {
 // Target is the cluster that is written.
 type Target interface {
 	Topology
+	// Silent reports whether a broker takes requests and has answered none for long.
+	Silent(node int32) bool
 	DialProduce(ctx context.Context, node int32) (Producer, error)
 }
 

@@ -29,8 +29,10 @@ type sink struct {
 	mu       sync.Mutex
 	queue    ring[*outlet]
 	queuedIn map[*outlet]struct{}
-	requests int
-	bytes    int
+	conn     Producer // nil while there is none
+	// unanswered are the requests in flight, bytes their batches.
+	unanswered map[*request]struct{}
+	bytes      int
 	// pumping is set while somebody builds and sends requests; again asks that
 	// one to look once more. finishing counts those who hand out answers and
 	// will pump when they are through.
@@ -41,7 +43,7 @@ type sink struct {
 }
 
 func newSink(t *Task, node int32, slot int) *sink {
-	return &sink{task: t, node: node, slot: slot, queuedIn: map[*outlet]struct{}{}, wake: make(chan struct{}, 1)}
+	return &sink{task: t, node: node, slot: slot, queuedIn: map[*outlet]struct{}{}, unanswered: map[*request]struct{}{}, wake: make(chan struct{}, 1)}
 }
 
 // enqueue puts an outlet in line; an outlet stands in line once. It may be
@@ -62,7 +64,7 @@ func (s *sink) enqueue(o *outlet) {
 
 // blockedLocked reports whether enough is in flight.
 func (s *sink) blockedLocked() bool {
-	return s.requests >= sinkRequests || (s.requests > 0 && s.bytes >= sinkBytes)
+	return len(s.unanswered) >= sinkRequests || (len(s.unanswered) > 0 && s.bytes >= sinkBytes)
 }
 
 func (s *sink) signal() {
@@ -84,9 +86,17 @@ func (s *sink) run(ctx context.Context) {
 			sleep(ctx, dialPause)
 			continue
 		}
+		s.connected(conn)
 		s.serve(ctx, conn)
+		s.connected(nil)
 		conn.Close()
 	}
+}
+
+func (s *sink) connected(conn Producer) {
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
 }
 
 // dialPause keeps a sink whose broker is away from spinning; its outlets have
@@ -257,7 +267,7 @@ func (s *sink) build() *request {
 		return nil
 	}
 	s.mu.Lock()
-	s.requests++
+	s.unanswered[req] = struct{}{}
 	s.bytes += req.bytes
 	s.mu.Unlock()
 	return req
@@ -292,7 +302,7 @@ func (s *sink) finish(req *request, p *kafka.Produced, err error) {
 	}
 	s.mu.Lock()
 	s.finishing--
-	s.requests--
+	delete(s.unanswered, req)
 	s.bytes -= req.bytes
 	s.mu.Unlock()
 	s.task.recycle(req)

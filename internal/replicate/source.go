@@ -18,6 +18,7 @@ type source struct {
 	node int32
 
 	mu      sync.Mutex
+	conn    Fetcher // nil while there is none
 	tracks  map[kafka.TopicPartition]*Track
 	touched map[kafka.TopicPartition]struct{} // to be added, moved or forgotten before the next fetch
 
@@ -82,8 +83,10 @@ func (s *source) run(ctx context.Context) {
 		conn, err := s.task.source.DialFetch(ctx, s.node)
 		if err == nil {
 			s.touchAll()
+			s.connected(conn)
 			var fetched bool
 			fetched, err = s.serve(ctx, conn)
+			s.connected(nil)
 			conn.Close()
 			if fetched {
 				tries = 0
@@ -95,6 +98,12 @@ func (s *source) run(ctx context.Context) {
 			tries++
 		}
 	}
+}
+
+func (s *source) connected(conn Fetcher) {
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
 }
 
 func (s *source) waitTracks(ctx context.Context) bool {

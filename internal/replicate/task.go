@@ -104,6 +104,7 @@ func New(deps Deps, opts Options) *Task {
 	t.NoteExpiration(defaultExpiration)
 	t.steward = newSteward(t)
 	t.wg.Go(func() { t.steward.run(ctx) })
+	t.wg.Go(func() { t.leaveHung(ctx) })
 	return t
 }
 
