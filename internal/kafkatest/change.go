@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Upgrade restarts the broker with the jars of another release, on the same data.
@@ -42,6 +43,16 @@ func (c *Cluster) UpgradeController(ctx context.Context, version string) error {
 		return err
 	}
 	return waitPort(ctx, c.headAt, c.head)
+}
+
+// UpgradeFeatures takes the cluster's features to a release that all its brokers run.
+func (c *Cluster) UpgradeFeatures(ctx context.Context, version string) error {
+	release := strings.Join(strings.Split(version, ".")[:2], ".")
+	out, err := Tool(ctx, version, "FeatureCommand", "--bootstrap-server", c.Internal()[0], "upgrade", "--release-version", release)
+	if err != nil {
+		return fmt.Errorf("upgrade the features of cluster %s: %s: %w", c.opts.Name, strings.TrimSpace(out), err)
+	}
+	return nil
 }
 
 // Readdress restarts the broker behind another address, which it advertises from

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // mount puts a small file system under the broker's data, where one was asked for.
@@ -40,25 +40,34 @@ func (b *Broker) unmount() error {
 	return nil
 }
 
-// ballast is the file that fills a disk.
-func (b *Broker) ballast() string { return filepath.Join(b.dataDir, "ballast") }
-
-// FillDisk takes all space that is left on the broker's disk.
+// FillDisk leaves no space on the broker's disk, by making the disk as small as
+// what lies on it.
 func (b *Broker) FillDisk() error {
 	if !b.mounted {
-		return errors.New("the broker has no disk of its own to fill")
+		return fmt.Errorf("%w: the broker has no disk of its own to fill", ErrNoMount)
 	}
-	f, err := os.OpenFile(b.ballast(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
+	const attempts = 50 // what lies on it grows meanwhile
+	var err error
+	for range attempts {
+		var at syscall.Statfs_t
+		if err = syscall.Statfs(b.dataDir, &at); err != nil {
+			return err
+		}
+		//nolint:unconvert // 32 bits wide elsewhere
+		if err = b.resize(int64(at.Blocks-at.Bfree) * int64(at.Bsize)); err == nil {
+			return nil
+		}
 	}
-	block := make([]byte, 4096)
-	for err == nil {
-		_, err = f.Write(block)
-	}
-	_ = f.Close() // full, as it should be
-	return nil
+	return err
 }
 
 // FreeDisk gives the space back.
-func (b *Broker) FreeDisk() error { return os.Remove(b.ballast()) }
+func (b *Broker) FreeDisk() error { return b.resize(b.cluster.opts.Disk) }
+
+func (b *Broker) resize(size int64) error {
+	out, err := exec.Command("mount", "-o", fmt.Sprintf("remount,size=%d", size), b.dataDir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("give the disk of broker %d %d bytes: %w: %s", b.id, size, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

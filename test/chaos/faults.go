@@ -67,6 +67,16 @@ func (r *rig) inject(ctx context.Context, f Fault) error {
 			return err
 		}
 		return r.replace(ctx)
+	case TargetDiskFull:
+		return r.diskFull(ctx, f, broker)
+	case TargetLeaderless:
+		return r.leaderless(ctx, f, broker)
+	case TargetReaddressed:
+		return r.readdressed(ctx, f)
+	case TargetUpgraded:
+		return r.upgraded(ctx, f)
+	case LoginRevoked:
+		return r.loginRevoked(ctx, f)
 	default:
 		return fmt.Errorf("no such fault: %s", f.Kind)
 	}

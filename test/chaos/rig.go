@@ -64,13 +64,7 @@ func newRig(ctx context.Context, o Options, plan Schedule) (_ *rig, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if r.target, err = r.launch(ctx, kafkatest.ClusterOptions{
-		Name: "chaos-B", Version: kafkatest.ReleaseTarget, Brokers: targetBrokers, Proxied: true,
-		Properties: map[string]string{
-			"default.replication.factor": strconv.Itoa(targetBrokers), "min.insync.replicas": "2",
-			"broker.session.timeout.ms": "6000",
-		},
-	}); err != nil {
+	if r.target, err = r.launchTarget(ctx); err != nil {
 		return nil, err
 	}
 	if r.onSource, err = r.admin(r.source); err != nil {
@@ -86,7 +80,11 @@ func newRig(ctx context.Context, o Options, plan Schedule) (_ *rig, err error) {
 		}
 	}
 	r.file = filepath.Join(r.dir, "mm2.properties")
-	return r, os.WriteFile(r.file, []byte(strings.Join(r.lines(), "\n")+"\n"), 0o600)
+	return r, r.writeFile()
+}
+
+func (r *rig) writeFile() error {
+	return os.WriteFile(r.file, []byte(strings.Join(r.lines(), "\n")+"\n"), 0o600)
 }
 
 // launch starts a cluster. A machine that is busy with other work may be too slow for
@@ -96,7 +94,10 @@ func (r *rig) launch(ctx context.Context, opts kafkatest.ClusterOptions) (*kafka
 	var err error
 	for range attempts {
 		var c *kafkatest.Cluster
-		if c, err = kafkatest.Launch(ctx, opts); err == nil {
+		if c, err = kafkatest.Launch(ctx, opts); errors.Is(err, kafkatest.ErrNoMount) {
+			break
+		}
+		if err == nil {
 			r.closers = append(r.closers, c.Close)
 			return c, nil
 		}
@@ -133,6 +134,7 @@ func (r *rig) lines() []string {
 	} {
 		out = append(out, key+".replication.factor = -1")
 	}
+	out = append(out, r.login()...)
 	if r.plan.Identity {
 		out = append(out, "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
 	}

@@ -34,6 +34,11 @@ const (
 	SourceHalfOpen    Kind = "source half-open"
 	InternalDeleted   Kind = "internal topic deleted"
 	PositionsDeleted  Kind = "positions deleted, then kill -9"
+	TargetDiskFull    Kind = "target disk full"
+	TargetLeaderless  Kind = "target partitions leaderless at takeover"
+	TargetReaddressed Kind = "target addresses replaced"
+	TargetUpgraded    Kind = "target upgraded while it runs"
+	LoginRevoked      Kind = "login revoked and given back"
 )
 
 // traits say what a kind is drawn with.
@@ -42,6 +47,8 @@ type traits struct {
 	least, most time.Duration // how long it lasts
 	killed      bool          // the process may be killed while it lasts
 	java        bool          // it also applies to Java MirrorMaker 2
+	once        bool          // no run can have it twice
+	reckoned    time.Duration // for making and healing it, beside what it lasts
 }
 
 // kinds are all kinds, in the order of the report.
@@ -52,7 +59,7 @@ var kinds = []traits{
 	{kind: SecondProcess, least: 2 * time.Second, most: 6 * time.Second},
 	{kind: TargetKilled, least: 2 * time.Second, most: 8 * time.Second, killed: true, java: true},
 	{kind: TargetRestarted, most: time.Second, killed: true, java: true},
-	{kind: TargetPaused, least: 2 * time.Second, most: 12 * time.Second, killed: true, java: true},
+	{kind: TargetPaused, least: 2 * time.Second, most: 24 * time.Second, killed: true, java: true},
 	{kind: TargetCut, least: time.Second, most: 6 * time.Second, killed: true, java: true},
 	{kind: TargetReset, least: 500 * time.Millisecond, most: 3 * time.Second, java: true},
 	{kind: TargetHalfOpen, least: 2 * time.Second, most: 12 * time.Second, killed: true, java: true},
@@ -61,12 +68,17 @@ var kinds = []traits{
 	{kind: CoordinatorKilled, least: 2 * time.Second, most: 6 * time.Second, killed: true},
 	{kind: SourceKilled, least: 2 * time.Second, most: 6 * time.Second, killed: true, java: true},
 	{kind: SourceRestarted, most: time.Second, java: true},
-	{kind: SourcePaused, least: 2 * time.Second, most: 8 * time.Second, java: true},
+	{kind: SourcePaused, least: 2 * time.Second, most: 20 * time.Second, java: true},
 	{kind: SourceCut, least: time.Second, most: 6 * time.Second, java: true},
 	{kind: SourceReset, least: 500 * time.Millisecond, most: 3 * time.Second, java: true},
 	{kind: SourceHalfOpen, least: 2 * time.Second, most: 12 * time.Second, java: true},
 	{kind: InternalDeleted, most: time.Second},
 	{kind: PositionsDeleted, least: time.Second, most: 4 * time.Second},
+	{kind: TargetDiskFull, least: time.Second, most: 6 * time.Second, killed: true, java: true, reckoned: 15 * time.Second},
+	{kind: TargetLeaderless, least: 2 * time.Second, most: 10 * time.Second, java: true, reckoned: 15 * time.Second},
+	{kind: TargetReaddressed, most: time.Second, killed: true, java: true, reckoned: 25 * time.Second},
+	{kind: TargetUpgraded, most: time.Second, killed: true, java: true, once: true, reckoned: 40 * time.Second},
+	{kind: LoginRevoked, least: time.Second, most: 8 * time.Second, killed: true, java: true},
 }
 
 // targetBrokers is how many brokers the target has.
@@ -132,21 +144,28 @@ func Draw(seed uint64, length time.Duration, only ...string) Schedule {
 	var deck []int
 	for spent := time.Duration(0); spent < length; {
 		if len(deck) == 0 {
-			deck = slices.DeleteFunc(rng.Perm(len(kinds)), func(k int) bool { return !wanted(kinds[k].kind, only) })
+			deck = slices.DeleteFunc(rng.Perm(len(kinds)), func(k int) bool {
+				return !wanted(kinds[k].kind, only) || kinds[k].once && s.has(kinds[k].kind)
+			})
 			if len(deck) == 0 {
-				return s // no kind has such a name
+				return s // no kind has such a name, or none can come again
 			}
 		}
 		f := deal(rng, kinds[deck[0]], s.SourceBrokers)
+		spent += f.After + f.Lasting + kinds[deck[0]].reckoned + recovery
 		deck = deck[1:]
 		s.Faults = append(s.Faults, f)
-		spent += f.After + f.Lasting + recovery
 	}
 	// The last fault's recovery is always seen.
 	if n := len(s.Faults); n > 0 {
 		s.Faults[n-1].Hurried = false
 	}
 	return s
+}
+
+// has reports whether a kind was dealt.
+func (s Schedule) has(k Kind) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == k })
 }
 
 func wanted(k Kind, only []string) bool {

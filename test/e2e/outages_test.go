@@ -180,10 +180,8 @@ func TestRollingUpgradeOfTheTarget(t *testing.T) {
 		awaitInSync(t, b, tr.remote(topic), 3)
 	}
 	tr.moves(l)
-	release := strings.Join(strings.Split(kafkatest.ReleaseTarget, ".")[:2], ".")
-	if out, err := kafkatest.Tool(t.Context(), kafkatest.ReleaseTarget, "FeatureCommand",
-		"--bootstrap-server", b.Internal()[0], "upgrade", "--release-version", release); err != nil {
-		t.Fatalf("%s: %v", out, err)
+	if err := b.UpgradeFeatures(t.Context(), kafkatest.ReleaseTarget); err != nil {
+		t.Fatal(err)
 	}
 	tr.moves(l)
 	if err := p.Kill(); err != nil {
