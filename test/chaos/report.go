@@ -14,18 +14,17 @@ import (
 	"heliograph/internal/kafkatest"
 )
 
-// Append adds the result to a file as a dated section; it never rewrites older ones.
+// Append adds the result to a file as a dated section, and counts it into the summary at
+// the file's top. It never rewrites older sections.
 func (r *Result) Append(ctx context.Context, path string) error {
-	text := r.section(ctx)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		text = head + text
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		text = []byte(head)
+	case err != nil:
 		return err
 	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
+	return os.WriteFile(path, []byte(withSummary(string(text)+r.section(ctx))), 0o600)
 }
 
 const head = "# Reliability\n\n" +
