@@ -20,7 +20,7 @@
 //
 // Words: a socket is a TCP connection that costs the scheduler little; a link is one authenticated TCP or TLS connection; a session is the
 // broker's memory of what a FetchConn wants (KIP-227), so that an idle fetch
-// names no partition; the gate holds back logins after a refused one; the
+// names no partition; the pulse tells brokers that hang from slow ones; the gate holds back logins after a refused one; the
 // topology is the cache of leaders, topic ids and addresses.
 //
 // Errors are *kafka.Error and name the cluster by its alias; a partition's own

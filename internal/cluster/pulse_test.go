@@ -79,7 +79,7 @@ func TestMetadataPastABrokerThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hung = 0
-	k.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
+	k.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
 		if k.CurrentNode() == hung {
 			k.SleepControl(func() { <-t.Context().Done() })

@@ -22,7 +22,8 @@
 // offset syncs) moves with the commit.
 //
 // What goes wrong: the steward looks for leaders and log bounds for all tracks
-// that need one at once; a refused batch goes down to the next slower way and in
+// that need one at once, connections to brokers that hang are cut where their
+// partitions have moved; a refused batch goes down to the next slower way and in
 // the end parks its track or is left out; what is left out is in the loss ledger
 // before the position passes it.
 //

@@ -2,6 +2,8 @@ package replicate
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,13 +61,14 @@ func (t *Task) leaveHung(ctx context.Context) {
 // hung are the connections that wait for a silent broker.
 func (t *Task) hung() (onSource, onTarget []held) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.sources {
+	sources, sinks := slices.Collect(maps.Values(t.sources)), slices.Collect(maps.Values(t.sinks))
+	t.mu.Unlock()
+	for _, s := range sources {
 		if t.source.Silent(s.node) {
 			onSource = append(onSource, s.held()...)
 		}
 	}
-	for _, s := range t.sinks {
+	for _, s := range sinks {
 		if t.target.Silent(s.node) {
 			onTarget = append(onTarget, s.held()...)
 		}
@@ -84,10 +87,7 @@ func cutMoved(ctx context.Context, c Topology, conns []held) {
 			topics[tp.Topic] = struct{}{}
 		}
 	}
-	names := make([]string, 0, len(topics))
-	for name := range topics {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(topics))
 	ctx, cancel := context.WithTimeout(ctx, stewardTimeout)
 	defer cancel()
 	if c.RefreshMetadata(ctx, names...) != nil {
