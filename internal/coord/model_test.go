@@ -141,6 +141,7 @@ func (m *model) Leader(tp kafka.TopicPartition) (int32, kafka.LeaderEpoch, kafka
 func (m *model) RefreshMetadata(context.Context, ...string) error { return nil }
 
 func (m *model) NoteLeader(kafka.TopicPartition, kafka.LeaderHint) {}
+func (m *model) Silent(int32) bool                                 { return false }
 
 func (m *model) ListOffsets(_ context.Context, tps []kafka.TopicPartition, at kafka.OffsetAt, _ kafka.Isolation) map[kafka.TopicPartition]kafka.PartitionOffset {
 	m.mu.Lock()
