@@ -106,6 +106,26 @@ func (b Books) Maps(ctx context.Context, partitions []kafka.TopicPartition) (map
 	return out, nil
 }
 
+// HasRuns tells of which partitions the offset map holds runs, with a position or without.
+func (b Books) HasRuns(ctx context.Context, partitions []kafka.TopicPartition) (map[kafka.TopicPartition]bool, error) {
+	has, read := map[kafka.TopicPartition]bool{}, map[int32]storedRuns{}
+	if b.RunsPartitions == 0 || b.Lanes == 0 {
+		return has, nil
+	}
+	for _, tp := range partitions {
+		at := b.runsPartition(b.laneOf(tp)).Partition
+		if _, ok := read[at]; !ok {
+			runs, err := b.readRuns(ctx, at)
+			if err != nil {
+				return nil, err
+			}
+			read[at] = runs
+		}
+		has[tp] = len(read[at][tp]) > 0
+	}
+	return has, nil
+}
+
 // Position is the first source offset that is not copied.
 func (m StoredMap) Position() mirror.UpstreamOffset { return firstUnsettled(m.Stored) }
 

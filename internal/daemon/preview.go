@@ -288,22 +288,68 @@ func (fo *foresight) places(ctx context.Context, pairs []plan.Pair) {
 		copyStart: fo.sides.target.ListOffsets(ctx, copies, kafka.Earliest, kafka.ReadUncommitted),
 		copyEnd:   fo.sides.target.ListOffsets(ctx, copies, kafka.Latest, kafka.ReadUncommitted),
 	}
+	synced := fo.synced(ctx, pairs, logs, stored)
 	for _, p := range pairs {
 		t := TopicPreview{Source: p.Source.Name, Remote: p.Remote, Partitions: p.Source.Partitions, Exists: p.Exists}
 		if p.Exists {
 			for _, tp := range partitionsOf(p.Source.Name, min(p.Source.Partitions, p.Target.Partitions)) {
-				t.Places = append(t.Places, fo.placeOf(p, tp, logs, stored))
+				t.Places = append(t.Places, fo.placeOf(p, tp, logs, stored, synced[tp]))
 			}
 		}
 		fo.out.Topics = append(fo.out.Topics, t)
 	}
 }
 
+// synced tells of which partitions that have a copy and no position MirrorMaker's
+// offset syncs tell, as a takeover asks it.
+func (fo *foresight) synced(ctx context.Context, pairs []plan.Pair, logs logBounds, stored map[kafka.TopicPartition]plan.Stored) map[kafka.TopicPartition]bool {
+	var tps []kafka.TopicPartition
+	for _, p := range pairs {
+		if !p.Exists {
+			continue
+		}
+		for _, tp := range partitionsOf(p.Source.Name, min(p.Source.Partitions, p.Target.Partitions)) {
+			_, known := stored[tp]
+			if !known && logs.copyEnd[kafka.TopicPartition{Topic: p.Remote, Partition: tp.Partition}].Offset > 0 {
+				tps = append(tps, tp)
+			}
+		}
+	}
+	if len(tps) == 0 || !fo.hasSyncs() {
+		return nil
+	}
+	mapped, err := books(fo.f, fo.sides.target, fo.target, fo.log).HasRuns(ctx, tps)
+	if err != nil {
+		fo.unknown("the offset map of %s: %v", fo.f.ID, err)
+		return nil
+	}
+	syncs, why := readSyncs(ctx, fo.f, fo.sides)
+	if why != "" {
+		fo.unknown("%s", why)
+		return nil
+	}
+	found := map[kafka.TopicPartition]bool{}
+	for _, tp := range tps {
+		found[tp] = !mapped[tp] && len(syncs.Syncs(tp)) > 0
+	}
+	return found
+}
+
+// hasSyncs reports whether there are offset syncs to ask.
+func (fo *foresight) hasSyncs() bool {
+	topics, other := fo.target, fo.f.ID.Source
+	if fo.f.OffsetSyncs.OnSource {
+		topics, other = fo.source, fo.f.ID.Target
+	}
+	name := fo.f.Policy.OffsetSyncsTopic(other)
+	return fo.f.OffsetSyncs.Enabled && slices.ContainsFunc(topics, func(t kafka.TopicDetail) bool { return t.Name == name })
+}
+
 type logBounds struct {
 	start, end, copyStart, copyEnd map[kafka.TopicPartition]kafka.PartitionOffset
 }
 
-func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBounds, stored map[kafka.TopicPartition]plan.Stored) PlacePreview {
+func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBounds, stored map[kafka.TopicPartition]plan.Stored, synced bool) PlacePreview {
 	copyTP := kafka.TopicPartition{Topic: p.Remote, Partition: tp.Partition}
 	out := PlacePreview{Partition: tp.Partition}
 	if err := errors.Join(logs.start[tp].Err, logs.end[tp].Err, logs.copyStart[copyTP].Err, logs.copyEnd[copyTP].Err); err != nil {
@@ -317,6 +363,7 @@ func (fo *foresight) placeOf(p plan.Pair, tp kafka.TopicPartition, logs logBound
 		SourceID: p.Source.ID, TargetID: p.Target.ID,
 		SourceLog: plan.SourceLog{Start: mirror.UpstreamOffset(logs.start[tp].Offset), End: mirror.UpstreamOffset(logs.end[tp].Offset)},
 		TargetLog: plan.TargetLog{Start: mirror.DownstreamOffset(logs.copyStart[copyTP].Offset), End: mirror.DownstreamOffset(logs.copyEnd[copyTP].Offset)},
+		Synced:    synced,
 		Reset:     fo.spec.Data.Reset(), Missing: policy.Missing, ParkOvertaken: policy.ParkOvertaken,
 		RestartSource: policy.RestartSource, RestartTarget: policy.RestartTarget,
 	}

@@ -108,8 +108,16 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 		return
 	}
 	on, topic := f.syncsTopic()
+	c := s.Checkpoints
+	if c.SyncGroupsEvery > 0 { // a group's place on the target is as fresh as its last checkpoint
+		c.EmitEvery = min(c.EmitEvery, c.SyncGroupsEvery)
+	}
 	tail := syncer.NewSyncTail(on, topic, time.Now, f.deps.Log)
-	between := newExact(f, translator{p.task, tail}, p.keeper, func() { p.emit.Kick() })
+	sharpened := func() {
+		p.groups.Sharpened()
+		p.emit.Kick()
+	}
+	between := newExact(f, translator{p.task, tail}, p.keeper, sharpened)
 	p.groups = syncer.NewGroupSync(f.source, guarded{f.target, p.lease}, guarded{f.target, p.lease}, syncer.GroupOptions{
 		Flow: s.ID, Policy: s.Policy, Topics: s.Selection.Filter, Groups: s.Groups,
 		Own:        map[string]bool{s.Positions.GroupID: true, s.Positions.ProgressGroup: true},
@@ -120,15 +128,11 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 				p.commit.Kick()
 			}
 		},
-		Random: rand.Float64, CommitEvery: s.Checkpoints.SyncGroupsEvery, Deletions: s.Checkpoints.SyncDeletions,
+		Random: rand.Float64, EmitEvery: c.EmitEvery, CommitEvery: c.SyncGroupsEvery, Deletions: c.SyncDeletions,
 		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Now: time.Now, Log: f.deps.Log,
 	})
-	c := s.Checkpoints
-	if c.SyncGroupsEvery > 0 { // a group's place on the target is as fresh as its last checkpoint
-		c.EmitEvery = min(c.EmitEvery, c.SyncGroupsEvery)
-	}
 	discover := f.loop("groups", c.RefreshGroupsEvery, once(owner, p.groups.Discover))
-	p.emit = f.loop("checkpoints", c.EmitEvery, once(owner, p.groups.Emit))
+	p.emit = f.loop("checkpoints", min(c.EmitEvery, syncer.LookAgain), once(owner, p.groups.Emit))
 	p.loops = append(p.loops, discover, p.emit)
 	if c.SyncGroupsEvery > 0 {
 		p.commit = f.loop("group offsets", c.SyncGroupsEvery, once(owner, p.groups.Commit))
@@ -141,7 +145,7 @@ func (f *Flow) addGroups(p *parts, owner owning) {
 		select {
 		case <-ctx.Done():
 		case <-tail.Loaded():
-			p.emit.Kick()
+			sharpened()
 		}
 	})
 }

@@ -203,15 +203,19 @@ func becameActive(c kafka.Code) bool {
 	return false
 }
 
-// noteSettled notes whether all of a group stands on the target.
+// noteSettled notes whether all of a group stands on the target, as it was at
+// the given change of its checkpoints.
 func (g *GroupSync) noteSettled(group string, change int, withheld []plan.Withheld) {
 	now := g.o.Now()
 	arrived := !slices.ContainsFunc(withheld, func(w plan.Withheld) bool { return w.Reason != plan.InPlace })
-	g.latency.end(group, now, arrived)
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if arrived {
-		g.mu.Lock()
-		defer g.mu.Unlock()
 		g.mu.settled[group] = settledGroup{change, now}
+	}
+	_, coarse := g.mu.coarse[group]
+	if !arrived || !coarse && change == g.mu.changed[group] {
+		g.latency.end(group, now, arrived)
 	}
 }
 

@@ -3,7 +3,6 @@ package syncer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -56,6 +55,9 @@ type GroupOptions struct {
 	// Followed is called when other groups than before are followed, Emitted when
 	// checkpoints were written: the moments to kick the next job. Nil calls nobody.
 	Followed, Emitted func()
+	// EmitEvery is how often all groups are looked at; rounds of Emit in between
+	// are for those that are not exact yet. Zero looks at all each time.
+	EmitEvery time.Duration
 	// CommitEvery is the interval of Commit, over which a round spreads its
 	// requests; Deletions has groups follow that were deleted on the source.
 	CommitEvery                time.Duration
@@ -88,10 +90,13 @@ type GroupSync struct {
 		last    checkpoints // nil until Load
 		states  map[string]GroupStatus
 		written map[string]map[kafka.TopicPartition]plan.GroupWrite
-		// looked is when a group of the source was last looked at, changed how often
-		// its checkpoints have changed, settled when and at which change all of it
-		// stood on the target.
-		looked  map[string]time.Time
+		// looked is how a group of the source was last found, coarse are those that
+		// are not exact; allAt is when the last look at all of them began.
+		looked map[string]look
+		coarse map[string]coarseGroup
+		allAt  time.Time
+		// changed is how often a group's checkpoints have changed, settled when and at
+		// which change all of it stood on the target.
 		changed map[string]int
 		settled map[string]settledGroup
 		offsets int // that a group had on average in the last round
@@ -155,7 +160,7 @@ func NewGroupSync(source GroupSource, target GroupTarget, books CheckpointLog, o
 	g.mu.skipped = map[string]string{}
 	g.mu.states = map[string]GroupStatus{}
 	g.mu.written = map[string]map[kafka.TopicPartition]plan.GroupWrite{}
-	g.mu.looked, g.mu.changed = map[string]time.Time{}, map[string]int{}
+	g.mu.looked, g.mu.coarse, g.mu.changed = map[string]look{}, map[string]coarseGroup{}, map[string]int{}
 	g.mu.settled, g.mu.gone = map[string]settledGroup{}, map[string]bool{}
 	return g
 }
@@ -206,6 +211,7 @@ func (g *GroupSync) Load(ctx context.Context) (complete bool) {
 		}
 	}
 	clear(g.mu.settled)
+	g.mu.allAt = time.Time{}
 	return err == nil
 }
 
@@ -388,108 +394,12 @@ func (g *GroupSync) take(ctx context.Context, followed []string, skipped map[str
 		keep[group] = true
 	}
 	maps.DeleteFunc(g.mu.states, func(group string, _ GroupStatus) bool { return !keep[group] })
-	maps.DeleteFunc(g.mu.looked, func(group string, _ time.Time) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.looked, func(group string, _ look) bool { return !keep[group] })
+	maps.DeleteFunc(g.mu.coarse, func(group string, _ coarseGroup) bool { return !keep[group] })
 	maps.DeleteFunc(g.mu.changed, func(group string, _ int) bool { return !keep[group] })
 	maps.DeleteFunc(g.mu.settled, func(group string, _ settledGroup) bool { return !keep[group] })
+	g.latency.keep(keep)
 	return changed
-}
-
-// Emit writes a checkpoint for each followed group and partition that has moved.
-// Before Load it does nothing.
-func (g *GroupSync) Emit(ctx context.Context, now time.Time) error {
-	g.mu.Lock()
-	groups, loaded := g.mu.groups, g.mu.last != nil
-	g.mu.Unlock()
-	if !loaded {
-		return nil
-	}
-	var failed []error
-	written := 0
-	err := everyBatch(groups, g.batch(), func(batch []string) error {
-		if err := g.o.SourceBudget.Take(ctx); err != nil {
-			return err
-		}
-		at := g.o.Now()
-		got := g.source.FetchGroupOffsets(ctx, batch...)
-		var due []mirror.Checkpoint
-		for _, group := range batch {
-			g.reportGroup(now, group, "offsets", got[group].Err)
-			if err := got[group].Err; err != nil {
-				g.setStatus(group, func(s *GroupStatus) { s.Reason = g.unreadable(group, err) })
-				if kafka.Heals(err) {
-					failed = append(failed, err)
-				}
-				continue
-			}
-			due = append(due, g.due(at, group, got[group].Offsets)...)
-		}
-		written += len(due)
-		return g.emit(ctx, at, due)
-	})
-	if written > 0 && g.o.Emitted != nil {
-		g.o.Emitted()
-	}
-	if len(failed) > 0 {
-		err = errors.Join(err, fmt.Errorf("offsets of %s not read: %w", counted(len(failed), "group"), located("fetch group offsets", g.o.Flow.Source, failed[0])))
-	}
-	return err
-}
-
-// due are one group's checkpoints that say something new.
-func (g *GroupSync) due(at time.Time, group string, committed []kafka.GroupOffset) []mirror.Checkpoint {
-	relevant := g.relevant(committed)
-	slices.SortFunc(relevant, func(a, b kafka.GroupOffset) int { return a.Compare(b.TopicPartition) })
-	var translated []mirror.Checkpoint
-	for _, o := range relevant {
-		if t := g.o.Translator.Translate(o.TopicPartition, mirror.UpstreamOffset(o.Offset)); t.Known() {
-			translated = append(translated, mirror.Checkpoint{
-				Group: group, TopicPartition: g.targetName(o.TopicPartition),
-				Upstream: mirror.UpstreamOffset(o.Offset), Downstream: t.Offset, Metadata: o.Metadata,
-			})
-		}
-	}
-	g.setStatus(group, func(s *GroupStatus) {
-		s.Partitions, s.Checkpoints, s.CheckpointAt, s.Reason = len(relevant), len(translated), at, ""
-		switch {
-		case len(translated) == 0:
-			s.Reason = "no offset can be translated yet"
-		case len(translated) < len(relevant):
-			s.Reason = fmt.Sprintf("%d of %s can be translated", len(translated), counted(len(relevant), "partition"))
-		}
-	})
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	due := slices.DeleteFunc(translated, func(c mirror.Checkpoint) bool { return !g.mu.last.due(c) })
-	before, seen := g.mu.looked[group]
-	g.mu.looked[group] = at
-	if len(due) > 0 && seen {
-		g.latency.begin(group, before)
-	}
-	return due
-}
-
-// emit writes checkpoints, and remembers them once they are written.
-func (g *GroupSync) emit(ctx context.Context, at time.Time, due []mirror.Checkpoint) error {
-	return everyBatch(due, checkpointBatch, func(some []mirror.Checkpoint) error {
-		records := make([]kafka.Record, len(some))
-		for i, c := range some {
-			records[i] = kafka.Record{Key: c.AppendKey(nil), Value: c.AppendValue(nil), Timestamp: at.UnixMilli()}
-		}
-		if _, err := g.books.WriteRecords(ctx, g.topic, records); err != nil {
-			others := ""
-			if some[0].Group != some[len(some)-1].Group {
-				others = " and others"
-			}
-			return fmt.Errorf("checkpoints of group %s%s: %w", some[0].Group, others, located("write", g.o.Flow.Target, err))
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, c := range some {
-			g.mu.last.put(c)
-			g.mu.changed[c.Group]++
-		}
-		return nil
-	})
 }
 
 // targetName is the partition's name on the target. A topic that came from there

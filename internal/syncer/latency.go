@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +13,7 @@ const (
 )
 
 // latency measures the time from a group's commit on the source to the same
-// place on the target. Brokers do not tell when a group committed, so that it is
+// place on the target, the exact one. Brokers do not tell when a group committed, so that it is
 // counted from the last look that did not see the commit yet: the true time is
 // up to one interval shorter.
 type latency struct {
@@ -59,6 +60,13 @@ func (l *latency) end(group string, now time.Time, arrived bool) {
 	}
 	l.samples[l.next] = s
 	l.next = (l.next + 1) % latencySamples
+}
+
+// keep forgets the moves of groups that are not followed any more.
+func (l *latency) keep(followed map[string]bool) {
+	l.Lock()
+	defer l.Unlock()
+	maps.DeleteFunc(l.pending, func(group string, _ time.Time) bool { return !followed[group] })
 }
 
 // GroupLatency are quantiles of the last ten minutes; Count is of how many moves.
