@@ -15,15 +15,16 @@ import (
 
 // Worker is a process that is alive in the worker group of a flow.
 type Worker struct {
-	Flow    mirror.FlowID `json:"flow"`
-	Group   string        `json:"group"`
-	Program string        `json:"program"`
-	Client  string        `json:"client"` // client id and host
+	Flow    mirror.FlowID       `json:"flow"`
+	Group   string              `json:"group"`
+	On      mirror.ClusterAlias `json:"cluster"` // where the group lies
+	Program string              `json:"program"`
+	Client  string              `json:"client"` // client id and host
 }
 
 // String is one line for people.
 func (w Worker) String() string {
-	return fmt.Sprintf("flow %s: %s is alive in group %s on cluster %s: %s", w.Flow, w.Program, w.Group, w.Flow.Target, w.Client)
+	return fmt.Sprintf("flow %s: %s is alive in group %s on cluster %s: %s", w.Flow, w.Program, w.Group, w.On, w.Client)
 }
 
 const (
@@ -33,7 +34,8 @@ const (
 )
 
 // Workers lists who runs the flows of a file now: the members of their worker
-// groups, Java MirrorMaker's and heliograph's own. After a kill a member is
+// groups, Java MirrorMaker's and heliograph's own, and Connect clusters on either
+// side that have a connector for a flow. After a kill a member is
 // listed until its session ends, so that it is waited for up to the given time.
 func Workers(ctx context.Context, dep *config.Deployment, targets []mirror.ClusterAlias, wait time.Duration, log *slog.Logger) ([]Worker, error) {
 	var alive []Worker
@@ -52,14 +54,13 @@ func Workers(ctx context.Context, dep *config.Deployment, targets []mirror.Clust
 }
 
 func workersOf(ctx context.Context, f *config.Flow, deadline time.Time, log *slog.Logger) ([]Worker, error) {
-	_, to := Sides(f)
-	target, err := asking(f, to, log)
+	sides, err := askingBoth(f, log)
 	if err != nil {
 		return nil, err
 	}
-	defer target.Close()
+	defer sides.close()
 	for {
-		alive, err := members(ctx, f, target)
+		alive, err := workersNow(ctx, f, sides, log)
 		if err != nil && !kafka.Heals(err) || err == nil && len(alive) == 0 || time.Now().After(deadline) {
 			return alive, err
 		}
@@ -69,6 +70,24 @@ func workersOf(ctx context.Context, f *config.Flow, deadline time.Time, log *slo
 		case <-time.After(workersLook):
 		}
 	}
+}
+
+// workersNow are the flow's workers at this moment.
+func workersNow(ctx context.Context, f *config.Flow, sides pair, log *slog.Logger) ([]Worker, error) {
+	alive, err := members(ctx, f, sides.target)
+	if err != nil {
+		return alive, err
+	}
+	for on, c := range map[mirror.ClusterAlias]*cluster.Client{f.ID.Target: sides.target, f.ID.Source: sides.source} {
+		some, err := connectors(ctx, f, on, c)
+		if err != nil {
+			// A takeover must be possible while the source is away, and without a right
+			// that nothing else needs.
+			log.Warn("whether a Connect cluster runs MirrorMaker for this flow is not known", "flow", f.ID.String(), "cluster", string(on), "err", err)
+		}
+		alive = append(alive, some...)
+	}
+	return alive, nil
 }
 
 func members(ctx context.Context, f *config.Flow, target *cluster.Client) ([]Worker, error) {
@@ -85,7 +104,7 @@ func members(ctx context.Context, f *config.Flow, target *cluster.Client) ([]Wor
 	}
 	alive := make([]Worker, 0, d.Members)
 	for _, c := range d.Clients {
-		alive = append(alive, Worker{Flow: f.ID, Group: group, Program: program, Client: c})
+		alive = append(alive, Worker{Flow: f.ID, Group: group, On: f.ID.Target, Program: program, Client: c})
 	}
 	return alive, nil
 }
