@@ -106,6 +106,16 @@ type MirrorMakerOptions struct {
 // MirrorMaker starts Java MirrorMaker 2 in its dedicated mode and returns at
 // once. The caller stops it.
 func MirrorMaker(ctx context.Context, o MirrorMakerOptions) (*Process, error) {
+	return connectRuntime(ctx, "org.apache.kafka.connect.mirror.MirrorMaker", o)
+}
+
+// ConnectWorker starts a worker of a Connect cluster, in which MirrorMaker 2 runs as
+// connectors, and returns at once. The caller stops it.
+func ConnectWorker(ctx context.Context, o MirrorMakerOptions) (*Process, error) {
+	return connectRuntime(ctx, "org.apache.kafka.connect.cli.ConnectDistributed", o)
+}
+
+func connectRuntime(ctx context.Context, class string, o MirrorMakerOptions) (*Process, error) {
 	jars, err := Jars(ctx, o.Version)
 	if err != nil {
 		return nil, err
@@ -124,7 +134,7 @@ func MirrorMaker(ctx context.Context, o MirrorMakerOptions) (*Process, error) {
 		Name: o.Name,
 		Dir:  o.Dir,
 		Path: "java",
-		Args: javaArgs(jars, jvm, "org.apache.kafka.connect.mirror.MirrorMaker", append([]string{o.File}, o.Args...)...),
+		Args: javaArgs(jars, jvm, class, append([]string{o.File}, o.Args...)...),
 	})
 }
 

@@ -3,7 +3,11 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -179,6 +183,94 @@ func (tr *trial) numberAt(topic string, partition int32, offset int64) int64 {
 	}
 	tr.tb.Fatalf("%s-%d: no record at offset %d", topic, partition, offset)
 	return -1
+}
+
+// MirrorMaker as a connector of a Connect cluster: takeover refuses while it runs,
+// and once it is stopped goes on at the very next record, by its offset syncs.
+func TestTakeoverFromAConnectCluster(t *testing.T) {
+	t.Parallel()
+	a, b := kafkatest.Pair(t)
+	tr := newTrial(t, a, b, "emit.heartbeats.enabled = false")
+	topic := tr.topic("orders")
+	a.CreateTopic(t, topic, 2, nil)
+	l := startLoad(t, a, topic, 2, 500, 0)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := "http://" + lis.Addr().String()
+	_ = lis.Close()
+	bytesOnly := "org.apache.kafka.connect.converters.ByteArrayConverter"
+	worker, err := kafkatest.ConnectWorker(t.Context(), kafkatest.MirrorMakerOptions{
+		Version: kafkatest.ReleaseTarget, Name: "connect", Dir: t.TempDir(), File: writeFile(t,
+			"bootstrap.servers = "+b.Bootstrap(), "group.id = "+tr.alias+"-workers", "listeners = "+rest,
+			"config.storage.topic = "+tr.alias+"-connect-configs", "config.storage.replication.factor = 1",
+			"offset.storage.topic = "+tr.alias+"-connect-offsets", "offset.storage.replication.factor = 1", "offset.storage.partitions = 1",
+			"status.storage.topic = "+tr.alias+"-connect-status", "status.storage.replication.factor = 1", "status.storage.partitions = 1",
+			"key.converter = "+bytesOnly, "value.converter = "+bytesOnly),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(worker.Tail(60))
+		}
+		if err := worker.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	var status struct{ Tasks []any }
+	call := func(method, path string, body any) string {
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, rest+path, bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode/100 != 2 {
+			return resp.Status
+		}
+		if method == http.MethodGet {
+			err = json.NewDecoder(resp.Body).Decode(&status)
+			if err != nil || len(status.Tasks) > 0 {
+				return fmt.Sprintf("%d tasks (%v)", len(status.Tasks), err)
+			}
+		}
+		return ""
+	}
+	await(t, "the connector is made", func() string {
+		return call(http.MethodPut, "/connectors/copies-orders/config", map[string]string{
+			"connector.class":      "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+			"source.cluster.alias": tr.alias, "target.cluster.alias": tr.to,
+			"source.cluster.bootstrap.servers": a.Bootstrap(), "target.cluster.bootstrap.servers": b.Bootstrap(),
+			"topics": tr.alias + "-.*", "replication.factor": "1", "offset-syncs.topic.replication.factor": "1",
+			"key.converter": bytesOnly, "value.converter": bytesOnly, "sync.topic.acls.enabled": "false",
+		})
+	})
+	tr.arrived(l, 1000)
+	refused := tr.verb(t, 3, "takeover", tr.file, "--wait", "1s")
+	for _, want := range []string{"Java MirrorMaker's connector copies-orders of a Connect cluster", "is alive in group " + tr.alias + "-workers on cluster " + tr.to} {
+		if !strings.Contains(refused, want) {
+			t.Errorf("takeover says nothing of %q: %s", want, refused)
+		}
+	}
+	await(t, "the connector is stopped", func() string { return call(http.MethodPut, "/connectors/copies-orders/stop", nil) })
+	await(t, "its tasks have ended", func() string { return call(http.MethodGet, "/connectors/copies-orders/status", nil) })
+	h := tr.takeover()
+	h.awaitLog("flow starts")
+	tr.moves(l)
+	l.stop()
+	tr.equal(l)
+	h.stop()
 }
 
 // Beside a running MirrorMaker: a canary copies into names of its own, verify
