@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -72,6 +73,8 @@ func (f *Flow) addInternalTopics(p *parts) {
 func (f *Flow) addProgress(p *parts) {
 	group := f.spec.Positions.ProgressGroup
 	if group == "" {
+		f.deps.Log.Info("progress is not committed on the source", "why", "heliograph.progress.group is off, as it is where offset syncs do not lie on the source",
+			"hint", fmt.Sprintf("heliograph.progress.group = %s has lag tools on cluster %s show the replication's lag; it needs READ on that group", mirror.ProgressGroup(f.spec.ID), f.spec.ID.Source))
 		return
 	}
 	p.progress = syncer.NewProgress(f.source, f.spec.ID, group, func() map[kafka.TopicPartition]mirror.UpstreamOffset {

@@ -45,6 +45,8 @@ type Status struct {
 	// GroupLatency is how long groups took from the source to the target.
 	GroupLatency syncer.GroupLatency
 
+	// Progress is whether how far the flow has copied is committed as a group on the source.
+	Progress bool
 	// HeartbeatAt is when the last heartbeat of this pair was written.
 	HeartbeatAt time.Time
 	// Losses are the entries this process wrote to the loss ledger, LostRecords
@@ -157,7 +159,9 @@ func (f *Flow) Status() Status {
 		s.jobInactive("acls", p.acls.Report().Inactive)
 	}
 	if p.progress != nil {
-		s.jobInactive(progressJob, p.progress.Denied())
+		denied := p.progress.Denied()
+		s.Progress = denied == ""
+		s.jobInactive(progressJob, denied)
 	}
 	if p.task == nil {
 		return s
