@@ -315,3 +315,56 @@ func shareOn(tb testing.TB, c *kafkatest.Cluster, group, topic string) {
 		return ""
 	})
 }
+
+// In a chain A->B->C the progress groups of both flows stay on their sources, though
+// the file would follow every group, and a group of A goes through to C. A flow
+// whose offset syncs lie on its target writes nothing to its source, and says so.
+func TestProgressGroupsStayInAChain(t *testing.T) {
+	t.Parallel()
+	a, b := kafkatest.Pair(t)
+	sync := []string{
+		"sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 1", "emit.heartbeats.enabled = false", "groups.exclude = none",
+	}
+	tr := newTrial(t, a, b, sync...)
+	topic, group, c := tr.topic("orders"), tr.alias+"-group", tr.alias+"-c"
+	tr.append("groups = .*" + tr.alias + ".*")
+	a.CreateTopic(t, topic, 1, nil)
+	a.Produce(t, numbered(topic, 0, 50))
+	on := writeFile(t, append([]string{ // C is A's brokers under another name
+		"clusters = " + tr.to + ", " + c, tr.to + ".bootstrap.servers = " + b.Bootstrap(), c + ".bootstrap.servers = " + a.Bootstrap(),
+		tr.to + "->" + c + ".enabled = true", "topics = " + tr.remote(topic), "groups = .*" + tr.alias + ".*", "replication.factor = -1",
+		"offset-syncs.topic.replication.factor = -1", "checkpoints.topic.replication.factor = -1", "offset.storage.replication.factor = -1",
+		"offset-syncs.topic.location = target", "heartbeats.replication.enabled = false",
+	}, sync...)...)
+	h, next := tr.start(), start(t, on)
+	a.CommitGroup(t, group, topic, 20)
+	last := tr.to + "." + tr.remote(topic)
+	await(t, "the group goes through the chain", func() string {
+		if at, ok := groupOffsets(t, a, group, last)[0]; !ok || at != 20 {
+			return fmt.Sprintf("it stands at %d (%v)", at, ok)
+		}
+		return ""
+	})
+	progress := "__heliograph." + tr.alias + "." + tr.to
+	await(t, "the first flow's progress is on its source", func() string {
+		if at := groupOffsets(t, a, progress, topic)[0]; at != 50 {
+			return fmt.Sprintf("it stands at %d", at)
+		}
+		return ""
+	})
+	next.awaitLog("progress is not committed on the source")
+	if on, off := h.metric("heliograph_flow_progress_group", `target="`+tr.to+`"`), next.metric("heliograph_flow_progress_group"); on != 1 || off != 0 {
+		t.Errorf("the metric tells %v of the flow that commits and %v of the one that does not", on, off)
+	}
+	h.stop()
+	next.stop()
+	for cluster, topics := range map[*kafkatest.Cluster][]string{a: {last}, b: {tr.remote(topic)}} {
+		for _, group := range []string{progress, "__heliograph." + tr.to + "." + c} {
+			for _, topic := range topics {
+				if got := groupOffsets(t, cluster, group, topic); len(got) > 0 {
+					t.Errorf("%s is on cluster %s: %v", group, cluster.Name(), got)
+				}
+			}
+		}
+	}
+}
