@@ -21,6 +21,7 @@ import (
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
 	"heliograph/internal/syncer"
 	"heliograph/internal/telemetry"
 )
@@ -37,7 +38,8 @@ func exampleStatus() flow.Status {
 			{Name: "sync acls", LastRun: at, Err: "CLUSTER_AUTHORIZATION_FAILED"},
 			{Name: "never ran"},
 		},
-		Groups: []flow.GroupStatus{{Group: "billing", Synced: 3}}, GroupLatency: syncer.GroupLatency{Count: 7, P50: time.Second, P99: 1500 * time.Millisecond, Max: 2 * time.Second},
+		Groups:       []flow.GroupStatus{{Group: "billing", Synced: 3, Withheld: []plan.Reason{plan.GroupActive}}},
+		GroupLatency: syncer.GroupLatency{Count: 7, P50: time.Second, P99: 1500 * time.Millisecond, Max: 2 * time.Second},
 		Partitions: []flow.PartitionStatus{
 			{
 				Source: kafka.TopicPartition{Topic: "orders"}, Target: kafka.TopicPartition{Topic: "A.orders"}, State: "running",

@@ -7,6 +7,7 @@ import (
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
 	"heliograph/internal/replicate"
 	"heliograph/internal/syncer"
 )
@@ -111,6 +112,8 @@ type GroupStatus struct {
 	Synced int
 	// Reason is why the group, or part of it, is not synced; empty otherwise.
 	Reason string
+	// Withheld are the reasons for which something of it was not written.
+	Withheld []plan.Reason
 }
 
 // Lag sums the records not yet on the target, and gives the largest age.
@@ -178,7 +181,7 @@ func (f *Flow) Status() Status {
 	if p.groups != nil {
 		s.GroupLatency = p.groups.Latency()
 		for _, g := range p.groups.Report() {
-			s.Groups = append(s.Groups, GroupStatus{Group: g.Group, Synced: g.Synced, Reason: g.Why()})
+			s.Groups = append(s.Groups, GroupStatus{Group: g.Group, Synced: g.Synced, Reason: g.Why(), Withheld: g.Reasons()})
 		}
 	}
 	s.Losses, s.LostRecords = p.ledger.counts()

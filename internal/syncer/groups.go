@@ -143,10 +143,20 @@ func (s GroupStatus) Why() string {
 	for _, w := range s.Withheld {
 		byReason[w.Reason]++
 	}
-	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+	for _, reason := range s.Reasons() {
 		parts = append(parts, fmt.Sprintf("%s (%d)", reason, byReason[reason]))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Reasons are those for which something of the group was not written, in order.
+func (s GroupStatus) Reasons() []plan.Reason {
+	var reasons []plan.Reason
+	for _, w := range s.Withheld {
+		reasons = append(reasons, w.Reason)
+	}
+	slices.Sort(reasons)
+	return slices.Compact(reasons)
 }
 
 // NewGroupSync makes the jobs. books is the cluster that holds the checkpoints
