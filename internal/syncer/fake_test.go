@@ -31,6 +31,7 @@ type fakeCluster struct {
 	acls    []kafka.ACL
 	groups  map[string]*fakeGroup
 	logs    map[kafka.TopicPartition][]kafka.Record
+	slow    time.Duration // of each commit of group offsets
 	grown   chan struct{} // closed and replaced at each append
 	calls   []string      // "op subject…"
 	made    byte          // topic ids given out
@@ -285,6 +286,7 @@ func (c *fakeCluster) FetchGroupOffsets(_ context.Context, groups ...string) map
 }
 
 func (c *fakeCluster) CommitGroupOffsets(_ context.Context, group string, offsets []kafka.GroupOffset) (map[kafka.TopicPartition]error, error) {
+	time.Sleep(c.slow)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.called("commit", group); err != nil {

@@ -21,6 +21,8 @@ const (
 	// settledFor is how long a group is not looked at on the target that stood there
 	// as it should, as long as it does not move on the source.
 	settledFor = 30 * time.Second
+	// mostLooked is how many groups are looked at on the target and then written.
+	mostLooked = 200
 	// commitsAtOnce bounds the commits under way; each is one request of its own.
 	commitsAtOnce = 8
 	// A round's commits are spread over its interval, within these rates a second.
@@ -30,39 +32,60 @@ const (
 
 // Commit moves the target's groups to the places their last checkpoints tell,
 // where plan.Group allows it. Groups go through it a few at a time: described,
-// their offsets read, planned and written, so that what was seen is fresh.
+// their offsets read, planned and written, so that what was seen is fresh. Those
+// that a slow target has made wait for too long are looked at again.
 func (g *GroupSync) Commit(ctx context.Context, now time.Time) error {
 	groups := g.unsettled(g.o.Now())
-	failed, first := 0, error(nil)
 	budget := g.commitBudget(len(groups))
-	err := everyBatch(groups, g.batch(), func(batch []string) error {
-		inputs, err := g.look(ctx, batch)
-		if err != nil {
+	var failed []error
+	var err error
+	for len(groups) > 0 && err == nil {
+		var stale []string
+		err = everyBatch(groups, min(g.batch(), mostLooked), func(batch []string) error {
+			late, errs, err := g.commitSome(ctx, now, batch, budget)
+			stale, failed = append(stale, late...), append(failed, errs...)
 			return err
+		})
+		if len(stale) == len(groups) {
+			break // none was fresh: another time
 		}
-		errs := make([]error, len(inputs))
-		var work errgroup.Group
-		work.SetLimit(commitsAtOnce)
-		for i, in := range inputs {
-			work.Go(func() error {
-				errs[i] = g.commit(ctx, now, in, budget)
-				return nil
-			})
-		}
-		_ = work.Wait() // the errors are in errs
-		for _, err := range errs {
-			if err != nil {
-				failed++
-				first = err
-			}
-		}
-		return nil
-	})
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("offsets of %s not written: %w", counted(failed, "group"), located("commit group offsets", g.o.Flow.Target, first))
+		groups = stale
+	}
+	if err == nil && len(failed) > 0 {
+		err = fmt.Errorf("offsets of %s not written: %w", counted(len(failed), "group"), located("commit group offsets", g.o.Flow.Target, failed[0]))
 	}
 	return errors.Join(err, g.deleteGone(ctx, now))
 }
+
+// commitSome looks at some groups and writes them. late are those whose turn came
+// when they had to be looked at again, failed the troubles that pass, one a group.
+func (g *GroupSync) commitSome(ctx context.Context, now time.Time, groups []string, budget *Budget) (late []string, failed []error, err error) {
+	inputs, err := g.look(ctx, groups)
+	if err != nil {
+		return nil, nil, err
+	}
+	withheld, errs := make([][]plan.Withheld, len(inputs)), make([]error, len(inputs))
+	var work errgroup.Group
+	work.SetLimit(commitsAtOnce)
+	for i, in := range inputs {
+		work.Go(func() error {
+			withheld[i], errs[i] = g.commit(ctx, now, in, budget)
+			return nil
+		})
+	}
+	_ = work.Wait() // the errors are in errs
+	for i, in := range inputs {
+		if slices.ContainsFunc(withheld[i], isStale) {
+			late = append(late, in.Group)
+		}
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+		}
+	}
+	return late, failed, nil
+}
+
+func isStale(w plan.Withheld) bool { return w.Reason == plan.GroupStale }
 
 // unsettled are the groups to look at in this round: those that moved, those of
 // which something did not stand on the target, and the others now and then.
@@ -145,8 +168,9 @@ func (g *GroupSync) look(ctx context.Context, batch []string) ([]plan.GroupInput
 	return inputs, nil
 }
 
-// commit writes what the plan allows for one group. Its error is one that passes.
-func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInput, budget *Budget) error {
+// commit writes what the plan allows for one group, and returns what it withheld.
+// Its error is one that passes.
+func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInput, budget *Budget) ([]plan.Withheld, error) {
 	g.mu.Lock()
 	change := g.mu.changed[in.Group] // may move on while we write
 	g.mu.Unlock()
@@ -156,7 +180,7 @@ func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInpu
 	var err error
 	if len(planned.Commit.Offsets) > 0 {
 		if err := budget.Take(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		offsets := make([]kafka.GroupOffset, len(planned.Commit.Offsets))
 		for i, o := range planned.Commit.Offsets {
@@ -189,9 +213,9 @@ func (g *GroupSync) commit(ctx context.Context, now time.Time, in plan.GroupInpu
 		g.o.Log.LogAttrs(ctx, slog.LevelDebug, "group offsets written", slog.String(telemetry.KeyGroup, in.Group), slog.Int(telemetry.KeyCount, synced))
 	}
 	if kafka.Heals(refused) {
-		return refused
+		return withheld, refused
 	}
-	return nil
+	return withheld, nil
 }
 
 // becameActive reports the answers of a broker whose group has members.
@@ -208,6 +232,9 @@ func becameActive(c kafka.Code) bool {
 func (g *GroupSync) noteSettled(group string, change int, withheld []plan.Withheld) {
 	now := g.o.Now()
 	arrived := !slices.ContainsFunc(withheld, func(w plan.Withheld) bool { return w.Reason != plan.InPlace })
+	if slices.ContainsFunc(withheld, isStale) {
+		return // it is looked at again
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if arrived {

@@ -145,3 +145,26 @@ func TestShareGroupsAreNamed(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+// A target that takes seconds for each commit does not make groups wait for the next
+// interval: what was seen of them has become old, and they are looked at again.
+func TestASlowTargetLeavesNoGroupToTheNextInterval(t *testing.T) {
+	const groups = 80
+	synctest.Test(t, func(t *testing.T) {
+		r := newGroupRig(t, func(o *GroupOptions) { o.Now = time.Now })
+		r.syncs(orders, [2]int64{10, 20})
+		for g := range groups {
+			r.group(fmt.Sprintf("group-%02d", g), map[kafka.TopicPartition]int64{orders: 10})
+		}
+		r.target.slow = 3 * time.Second
+		r.round(t)
+		for g := range groups {
+			if at := r.at(fmt.Sprintf("group-%02d", g), tp("A.orders", 0)); at != 20 {
+				t.Errorf("group %d stands at %d", g, at)
+			}
+		}
+		if n := r.target.count("commit"); n != groups {
+			t.Errorf("%d commits", n)
+		}
+	})
+}
