@@ -25,12 +25,15 @@ func TestConnectorsThatCopyAFlowAreFoundInTheirSettings(t *testing.T) {
 		connector("resumed", class, "A", "B"), state("resumed", `{"state":"PAUSED"}`), state("resumed", `{"state":"STARTED"}`),
 		connector("paused", class, "A", "B"), state("paused", `{"state":"PAUSED"}`),
 		connector("stopped", class, "A", "B"), state("stopped", `{"state":"PAUSED","state.v2":"STOPPED"}`),
-		connector("deleted", class, "A", "B"), {Key: []byte("connector-deleted")},
+		connector("deleted", class, "A", "B"),
+		{Key: []byte("connector-deleted")},
 		connector("other pair", class, "C", "B"),
 		connector("back", class, "B", "A"),
 		connector("checkpoints", "org.apache.kafka.connect.mirror.MirrorCheckpointConnector", "A", "B"),
 		connector("sink", "FileStreamSinkConnector", "", ""),
-		{Key: []byte("task-runs-0"), Value: []byte("{}")}, {Key: []byte("connector-rubbish"), Value: []byte("{")}, {},
+		{Key: []byte("task-runs-0"), Value: []byte("{}")},
+		{Key: []byte("connector-rubbish"), Value: []byte("{")},
+		{},
 	} {
 		if err := found.apply(r); err != nil {
 			t.Fatal(err)
