@@ -9,6 +9,7 @@ import (
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/flow"
+	"heliograph/internal/plan"
 	"heliograph/internal/telemetry"
 )
 
@@ -101,6 +102,8 @@ var flowFamilies = []family[*flow.Status]{
 	one("losses_total", telemetry.Counter, "Entries this process wrote to the loss ledger. Worry about any increase: an entry names what and why.",
 		func(s *flow.Status) float64 { return float64(s.Losses) }),
 	one("lost_records_total", telemetry.Counter, "Source records that those entries give up.", func(s *flow.Status) float64 { return float64(s.LostRecords) }),
+	one("progress_group", telemetry.Gauge, "1 if how far the flow has copied is committed as a consumer group on the source, 0 where that is off or denied.",
+		func(s *flow.Status) float64 { return boolean(s.Progress) }),
 	{
 		"heartbeat_timestamp_seconds", telemetry.Gauge, "When the pair's last heartbeat was written, Unix time. Worry when it stands still.",
 		func(s *flow.Status, sample func(float64, ...string)) {
@@ -134,6 +137,20 @@ var flowFamilies = []family[*flow.Status]{
 		func(s *flow.Status, sample func(float64, ...string)) {
 			for _, g := range s.Groups {
 				sample(float64(g.Synced), "group", g.Group)
+			}
+		},
+	},
+	{
+		"groups_withheld", telemetry.Gauge, "Groups of which something was not written to the target in the last round, and why: active there, moved on there.",
+		func(s *flow.Status, sample func(float64, ...string)) {
+			groups := map[plan.Reason]int{}
+			for _, g := range s.Groups {
+				for _, reason := range g.Withheld {
+					groups[reason]++
+				}
+			}
+			for _, reason := range slices.Sorted(maps.Keys(groups)) {
+				sample(float64(groups[reason]), "reason", string(reason))
 			}
 		},
 	},
