@@ -103,6 +103,9 @@ func Inspect(ctx context.Context, dep *config.Deployment, o InspectOptions, log 
 			}
 			from = max(from, starts[tp].Offset)
 		}
+		if len(tps) == 1 && from > ends[tp].Offset {
+			return fmt.Errorf("partition %s of cluster %s begins at offset %d and ends in front of %d: there is nothing at %d", tp, o.Cluster, starts[tp].Offset, ends[tp].Offset, o.From)
+		}
 		if err := i.partition(ctx, tp, from, ends[tp].Offset); err != nil {
 			return err
 		}

@@ -92,3 +92,16 @@ func TestStoredTranslatorAnswersBack(t *testing.T) {
 		}
 	}
 }
+
+func TestPlacesBeyondTheCopysPartitionsAreNamed(t *testing.T) {
+	pairs := make([]sourceAndCopy, 3)
+	for i, p := range []kafka.TopicPartition{{Topic: "A.orders", Partition: 1}, {Topic: "A.orders", Partition: 2}, {Topic: "A.none", Partition: 9}} {
+		pairs[i] = sourceAndCopy{GroupOffset: kafka.GroupOffset{TopicPartition: p}, copied: p}
+	}
+	beyond(pairs, []kafka.TopicDetail{{Name: "A.orders", Partitions: make([]kafka.PartitionDetail, 2)}})
+	for i, want := range []string{"", "A.orders has no partition 2 on the target: it has 2 partitions", ""} {
+		if pairs[i].why != want {
+			t.Errorf("%s: %q, want %q", pairs[i].copied, pairs[i].why, want)
+		}
+	}
+}

@@ -103,6 +103,7 @@ func translateFlow(ctx context.Context, f *config.Flow, o TranslateOptions, log 
 	if err != nil {
 		return nil, err
 	}
+	beyond(pairs, topics)
 	var sources []kafka.TopicPartition
 	for _, p := range pairs {
 		if p.why == "" {
@@ -202,6 +203,20 @@ func (t *translation) pairs(ctx context.Context, places []kafka.GroupOffset) ([]
 		pairs[i] = p
 	}
 	return pairs, nil
+}
+
+// beyond names the places in partitions that the copy does not have.
+func beyond(pairs []sourceAndCopy, copies []kafka.TopicDetail) {
+	counts := make(map[string]int, len(copies))
+	for _, t := range copies {
+		counts[t.Name] = len(t.Partitions)
+	}
+	for i := range pairs {
+		p := &pairs[i]
+		if n := counts[p.copied.Topic]; p.why == "" && n > 0 && int(p.Partition) >= n {
+			p.why = fmt.Sprintf("%s has no partition %d on the target: it has %s", p.copied.Topic, p.Partition, countNoun(n, "partition"))
+		}
+	}
 }
 
 // answer translates one place.
