@@ -16,8 +16,10 @@ import (
 
 // LookAgain is when a group that could not be translated exactly is looked at
 // again, whatever the interval is: its records may have been copied since. The
-// pause doubles while that does not help.
+// pause doubles while that does not help, up to lookAgainAtMost.
 const LookAgain = 5 * time.Second
+
+const lookAgainAtMost = 4 * LookAgain
 
 // look is what was found of a group on the source.
 type look struct {
@@ -166,7 +168,7 @@ func (g *GroupSync) noteCoarse(at time.Time, group string, partitions int) (bett
 	}
 	pause := LookAgain
 	if !better && partitions == before.partitions {
-		pause = min(2*before.pause, max(g.o.EmitEvery, LookAgain))
+		pause = min(2*before.pause, lookAgainAtMost)
 	}
 	g.mu.coarse[group] = coarseGroup{partitions: partitions, again: at.Add(pause), pause: pause}
 	return better
