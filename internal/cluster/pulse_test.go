@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,10 @@ import (
 func TestSilentBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := bare()
-		lives := true
+		var lives atomic.Bool
+		lives.Store(true)
 		c.pulse.ask = func(context.Context, string) error {
-			if !lives {
+			if !lives.Load() {
 				return os.ErrDeadlineExceeded
 			}
 			return errors.New("connection refused") // an answer as well
@@ -31,10 +33,10 @@ func TestSilentBroker(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go c.pulse.loop(ctx)
 		defer func() { stop(); synctest.Wait() }()
-		cut, kept := 0, 0
-		small := c.pulse.watch("here:1", func() { cut++ })
+		var cut, kept atomic.Int32
+		small := c.pulse.watch("here:1", func() { cut.Add(1) })
 		data := c.pulse.watch("here:1", nil)
-		idle := c.pulse.watch("here:1", func() { kept++ })
+		idle := c.pulse.watch("here:1", func() { kept.Add(1) })
 		small.asked()
 		data.asked()
 		silent := func(want bool) {
@@ -46,11 +48,11 @@ func TestSilentBroker(t *testing.T) {
 		}
 		time.Sleep(2 * silentAfter)
 		silent(false) // slow, but it lives
-		lives = false
+		lives.Store(false)
 		time.Sleep(2 * silentAfter)
 		silent(true)
-		if cut == 0 || kept > 0 {
-			t.Errorf("cut %d times, of those that wait for nothing %d", cut, kept)
+		if cut.Load() == 0 || kept.Load() > 0 {
+			t.Errorf("cut %d times, of those that wait for nothing %d", cut.Load(), kept.Load())
 		}
 		if err := c.pulse.allow("west", "there:1"); err != nil {
 			t.Errorf("another broker: %v", err)
@@ -58,7 +60,7 @@ func TestSilentBroker(t *testing.T) {
 		if op, ok := errors.AsType[*net.OpError](c.pulse.allow("west", "here:1")); !ok || op.Op != "dial" || kafka.ClassOf(c.pulse.allow("west", "here:1")) != kafka.ClassRetry {
 			t.Errorf("franz-go would not ask who coordinates: %v", c.pulse.allow("west", "here:1"))
 		}
-		lives = true
+		lives.Store(true)
 		time.Sleep(2 * pulseEvery)
 		silent(false)
 		small.end()
