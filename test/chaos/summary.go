@@ -115,7 +115,7 @@ func count(digits string) int64 {
 
 func summary(ours, java *contender) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "All runs below together. heliograph: %s. Java MirrorMaker 2: %s.\n\n", ours.words(), java.words())
+	fmt.Fprintf(&b, "All runs below that came to a verdict, together. heliograph: %s. Java MirrorMaker 2: %s.\n\n", ours.words(), java.words())
 	b.WriteString("| fault | times | recovery, median | longest | lost | doubled | Java: times | recovery, median | longest | lost | doubled |\n")
 	b.WriteString("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, k := range kinds {
