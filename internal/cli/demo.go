@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,10 +142,13 @@ func demoView(r *reading, flows []flow.Status) string {
 	var groups []string
 	for i := range flows {
 		for _, g := range flows[i].Groups {
+			if g.Synced == 0 {
+				continue // not yet, or not followed
+			}
 			groups = append(groups, fmt.Sprintf("%s (%d)", g.Group, g.Synced))
 		}
 	}
-	fmt.Fprintf(&b, "groups on B, with synced partitions: %s\n", strings.Join(groups, ", "))
+	fmt.Fprintf(&b, "groups on B, with synced partitions: %s\n", cmp.Or(strings.Join(groups, ", "), "none yet"))
 	b.WriteString(r.String())
 	return b.String()
 }

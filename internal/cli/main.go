@@ -52,10 +52,10 @@ leaves on the wire what MirrorMaker 2 leaves.
 
 Called connect-mirror-maker (by a link or a copy of this program), it takes
 MirrorMaker's own arguments and exits with MirrorMaker's codes.`,
-		Example: `  heliograph check mm2.properties             what the file says, without connecting
-  heliograph plan mm2.properties              what would be created and changed
-  heliograph run mm2.properties               replicate until SIGTERM or Ctrl-C
-  heliograph demo                             see it work, without any Kafka`,
+		Example: `  heliograph check mm2.properties             # what the file says, without connecting
+  heliograph plan mm2.properties              # what would be created and changed
+  heliograph run mm2.properties               # replicate until SIGTERM or Ctrl-C
+  heliograph demo                             # see it work, without any Kafka`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {

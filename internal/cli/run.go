@@ -56,7 +56,7 @@ standard error: text with a progress line on a terminal, JSON lines elsewhere.
 
 ` + exitHelp,
 		Example: `  heliograph run mm2.properties
-  heliograph run mm2.properties --clusters B C     only the flows into B and C
+  heliograph run mm2.properties --clusters B C    # only the flows into B and C
   heliograph run mm2.properties --admin-address 127.0.0.1:8080
   heliograph run mm2.properties --answer orders:3=scan --accept A.orders:retention.ms`,
 		Args: fileArg,
