@@ -51,12 +51,24 @@ func NewLogger(w io.Writer, o LogOptions) (log *slog.Logger, flush func()) {
 	text := o.Format == LogText || (o.Format != LogJSON && o.Terminal)
 	var h slog.Handler
 	if text {
-		h = tint.NewTextHandler(w, &tint.Options{Level: o.Level, TimeFormat: time.TimeOnly, NoColor: !o.Color})
+		h = tint.NewTextHandler(w, &tint.Options{Level: o.Level, TimeFormat: time.TimeOnly, NoColor: !o.Color, ReplaceAttr: readable})
 	} else {
-		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: o.Level})
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: o.Level, ReplaceAttr: readable})
 	}
 	rh := newRepeatHandler(h, o.Every)
 	return slog.New(rh), rh.flush
+}
+
+// readable writes durations as people do: JSON would have bare nanoseconds, text nine digits.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		d := a.Value.Duration()
+		if d >= time.Second {
+			d = d.Round(time.Millisecond)
+		}
+		a.Value = slog.StringValue(d.String())
+	}
+	return a
 }
 
 // IsTerminal reports whether w is a terminal.

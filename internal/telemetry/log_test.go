@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLogIsTextOnATerminalAndJSONElsewhere(t *testing.T) {
@@ -30,6 +31,17 @@ func TestLogIsTextOnATerminalAndJSONElsewhere(t *testing.T) {
 				t.Errorf("attribute missing: %s", out.String())
 			}
 		})
+	}
+}
+
+func TestDurationsAreWordsInBothForms(t *testing.T) {
+	for format, want := range map[LogFormat]string{LogJSON: `"wait":"35.485s"`, LogText: "wait=35.485s"} {
+		var out bytes.Buffer
+		log, _ := NewLogger(&out, LogOptions{Format: format})
+		log.Info("recovered", KeyWait, 35484839622*time.Nanosecond)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s lacks %s", out.String(), want)
+		}
 	}
 }
 
