@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"net/url"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
@@ -76,7 +77,7 @@ func oauth(c config.OAuth) cluster.OAuth {
 		}},
 	}
 	if c.TokenFile != "" {
-		o.TokenEndpoint = c.TokenFile
+		o.TokenEndpoint = (&url.URL{Scheme: "file", Path: c.TokenFile}).String()
 	}
 	return o
 }
