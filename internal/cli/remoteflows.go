@@ -235,21 +235,9 @@ Exit codes:
 
 // allStatus tells of every flow, of those that do not run too.
 func (g *globals) allStatus(cmd *cobra.Command, c *client.Client) error {
-	flows, err := all[flowView](cmd.Context(), c, "/api/v1/flows", nil)
+	items, err := all[json.RawMessage](cmd.Context(), c, "/api/v1/status", nil)
 	if err != nil {
 		return err
-	}
-	var items []json.RawMessage
-	for i := range flows {
-		var item json.RawMessage
-		_, err := c.Do(cmd.Context(), client.Request{Path: flowPath(flows[i].id()) + "/status"}, &item)
-		if p, ok := errors.AsType[*client.ProblemError](err); ok && p.Status == http.StatusNotFound {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		items = append(items, item)
 	}
 	statuses, err := decodeAll[statusView](items)
 	if err != nil {

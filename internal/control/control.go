@@ -49,6 +49,7 @@ type Control struct {
 	store  store.Store
 	events events
 
+	reached outsideFiles
 	writing sync.Mutex // held for a commit
 	state   atomic.Pointer[state]
 	policy  atomic.Pointer[Policy]

@@ -261,6 +261,7 @@ func (c *Control) source() config.Source {
 			if err := permitted(name); err != nil {
 				return nil, err
 			}
+			c.reached.add(name)
 			return outside.ReadFile(name)
 		}
 	}
@@ -307,6 +308,9 @@ func (c *Control) refusals(dep *config.Deployment, clusters ...*Cluster) []Field
 		case o.Kind == config.OutsideIdentity && !allow.Identity:
 			reason, hint = "it would log in with the server's own identity, which its configuration does not allow", "have allow.identity set"
 		default:
+			if o.Kind == config.OutsideFile {
+				c.reached.add(o.Value)
+			}
 			continue
 		}
 		fields = append(fields, Field{Resource: "cluster " + clusters[i].Alias, Name: keyEndingIn(clusters[i].Properties, o.Key), Property: true, Reason: reason, Hint: hint})

@@ -308,3 +308,6 @@ func (d *Daemon) Now() []Wanted {
 
 // SetRate changes the cap of all flows together; zero lifts it.
 func (d *Daemon) SetRate(bytesPerSecond int64) { d.brakes.process.SetRate(bytesPerSecond) }
+
+// SetMemory changes the bound of all batches in memory.
+func (d *Daemon) SetMemory(bytes int64) { d.budget.SetSize(bytes) }

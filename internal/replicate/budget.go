@@ -9,9 +9,8 @@ import (
 // takes its size before its body is read; what was not taken stays in the
 // broker. Waiters are served in order, so a large one is not starved.
 type Budget struct {
-	size int64
-
 	mu      sync.Mutex
+	size    int64
 	used    int64
 	waiters []budgetWaiter
 }
@@ -25,7 +24,19 @@ type budgetWaiter struct {
 func NewBudget(size int64) *Budget { return &Budget{size: size} }
 
 // Size is the budget in bytes.
-func (b *Budget) Size() int64 { return b.size }
+func (b *Budget) Size() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.size
+}
+
+// SetSize changes it. What is held beyond a smaller one is given back as it is written.
+func (b *Budget) SetSize(size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size = size
+	b.grantLocked()
+}
 
 // Used is what is held now. It exceeds Size only by what [Budget.Force] took.
 func (b *Budget) Used() int64 {

@@ -13,19 +13,8 @@ import (
 
 // mountAdapters serves the APIs of others, each at the paths where its clients look for it.
 func (s *Server) mountAdapters(mux *http.ServeMux) error {
-	applications := make([]ovh.Application, len(s.config.OVH))
-	for i, a := range s.config.OVH {
-		applications[i] = ovh.Application{Key: a.Key, Secret: config.NewSecret(a.Secret)}
-		for _, c := range a.Consumers {
-			actor := control.Actor{Name: "ovh:" + cmp.Or(c.Tenant, c.Project), Tenant: c.Tenant, Scopes: scopes(c.Scopes)}
-			if len(actor.Scopes) == 0 {
-				actor.Scopes = []control.Scope{control.ScopeWrite}
-			}
-			applications[i].Consumers = append(applications[i].Consumers, ovh.Consumer{Key: config.NewSecret(c.Key), Project: c.Project, Actor: actor})
-		}
-	}
 	h, err := ovh.New(ovh.Options{
-		Control: s.control, Applications: applications, Metrics: s.config.Metrics, Log: s.o.Log,
+		Control: s.control, Credentials: func() ovh.Credentials { return s.live.Load().ovh }, Metrics: s.config.Metrics, Log: s.o.Log,
 		Token: func(token string) (ovh.Grant, bool) {
 			actor, ok := s.actor(token)
 			return ovh.Grant{Actor: actor}, ok
@@ -44,4 +33,20 @@ func (s *Server) mountAdapters(mux *http.ServeMux) error {
 	}
 	mux.Handle("GET /{$}", connectors) // until there is a page to show
 	return nil
+}
+
+// ovhCredentials are the configuration's applications for OVHcloud's API.
+func ovhCredentials(c *Config) (ovh.Credentials, error) {
+	applications := make([]ovh.Application, len(c.OVH))
+	for i, a := range c.OVH {
+		applications[i] = ovh.Application{Key: a.Key, Secret: config.NewSecret(a.Secret)}
+		for _, c := range a.Consumers {
+			actor := control.Actor{Name: "ovh:" + cmp.Or(c.Tenant, c.Project), Tenant: c.Tenant, Scopes: scopes(c.Scopes)}
+			if len(actor.Scopes) == 0 {
+				actor.Scopes = []control.Scope{control.ScopeWrite}
+			}
+			applications[i].Consumers = append(applications[i].Consumers, ovh.Consumer{Key: config.NewSecret(c.Key), Project: c.Project, Actor: actor})
+		}
+	}
+	return ovh.NewCredentials(applications)
 }

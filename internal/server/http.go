@@ -31,8 +31,8 @@ const (
 
 // hostCheck lets only requests pass that call the server by a name it knows: a page in somebody's
 // browser whose name was made to point here (DNS rebinding) calls it by that name.
-func hostCheck(next http.Handler, hosts []string) http.Handler {
-	known := append([]string{"localhost"}, hosts...)
+func hostCheck(next http.Handler, hosts func() []string) http.Handler {
+	known := []string{"localhost"}
 	if name, err := os.Hostname(); err == nil {
 		known = append(known, name)
 	}
@@ -42,7 +42,8 @@ func hostCheck(next http.Handler, hosts []string) http.Handler {
 			host = h
 		}
 		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-		if net.ParseIP(host) == nil && !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, host) }) {
+		called := func(name string) bool { return strings.EqualFold(name, host) }
+		if net.ParseIP(host) == nil && !slices.ContainsFunc(known, called) && !slices.ContainsFunc(hosts(), called) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			_, _ = fmt.Fprintf(w, `{"title":"Misdirected Request","status":421,"detail":"the server is not known by the name in the Host header: add it to hosts in its configuration"}`) // who went away reads nothing
@@ -76,29 +77,20 @@ func manners(next http.Handler, log *slog.Logger) http.Handler {
 }
 
 // listen opens the server's address.
-func listen(ctx context.Context, address string, t *TLS) (net.Listener, error) {
+func listen(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	l = netutil.LimitListener(l, maxConns)
-	if t == nil {
-		return l, nil
-	}
-	pair := func() (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
-		return &c, err
-	}
-	if _, err := pair(); err != nil {
-		_ = l.Close() // nothing was accepted
-		return nil, fmt.Errorf("tls: %w", err)
-	}
+	return netutil.LimitListener(l, maxConns), nil
+}
+
+// tlsOver serves HTTPS; certificate is asked for every connection.
+func tlsOver(l net.Listener, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) net.Listener {
 	return tls.NewListener(l, &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		// Read for every connection: a renewed certificate is served without a restart.
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair() },
-	}), nil
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: certificate,
+	})
 }
 
 // serve answers until ctx ends, and then what is under way.

@@ -22,13 +22,17 @@ func (s *Server) follow(ctx context.Context) {
 func (s *Server) watched() []string {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	names := slices.Clone(s.read)
+	names := append(s.control.Files(), s.TokenFile())
+	names = append(names, s.read...)
 	if c, err := ReadConfig(s.o.Config); err == nil { // a directory may have other files by now
 		names = append(names, c.Files...)
 		for _, t := range c.Tokens {
 			if t.File != "" {
 				names = append(names, t.File)
 			}
+		}
+		if c.TLS != nil {
+			names = append(names, c.TLS.Certificate, c.TLS.Key)
 		}
 	}
 	if s.o.Config != "" {
@@ -59,7 +63,7 @@ func (s *Server) reload(ctx context.Context) {
 		refused(err)
 		return
 	}
-	all, err := readTokens(c, s.admin)
+	l, err := s.readLive(c)
 	if err != nil {
 		refused(err)
 		return
@@ -68,7 +72,11 @@ func (s *Server) reload(ctx context.Context) {
 		refused(err)
 		return
 	}
-	s.tokens.Store(&all)
+	s.live.Store(l)
 	s.daemon.SetRate(size(c.BytesPerSecond))
-	log.Info("the configuration is taken over; addresses, data, store, memory, tls, hosts and ovh wait for a restart", telemetry.KeyFile, s.o.Config)
+	s.daemon.SetMemory(c.process().MemoryBytes)
+	log.Info("the configuration is taken over", telemetry.KeyFile, s.o.Config)
+	if names := s.restarts(c); len(names) > 0 {
+		log.Warn("some of it holds from the next start on only", telemetry.KeyFile, s.o.Config, "settings", names)
+	}
 }

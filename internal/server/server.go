@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/native"
 	"heliograph/internal/config"
 	"heliograph/internal/control"
@@ -39,7 +40,7 @@ type Options struct {
 // Server is a server that has been opened; Run serves.
 type Server struct {
 	o        Options
-	config   *Config
+	config   *Config // that of the start
 	data     string
 	store    store.Store
 	daemon   *daemon.Daemon
@@ -48,8 +49,7 @@ type Server struct {
 	instance *daemon.Instance
 	listener net.Listener
 	handler  http.Handler
-	tokens   atomic.Pointer[tokens]
-	admin    string
+	live     atomic.Pointer[live]
 
 	reading sync.Mutex // held for one reading of the configuration
 	read    []string   // files that the last one read
@@ -72,19 +72,11 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, fresh, err := adminToken(s.data)
-	if err != nil {
-		return nil, fmt.Errorf("admin token: %w", err)
-	}
-	s.admin = admin
-	if fresh {
-		o.Log.Info("an admin token was made", telemetry.KeyFile, filepath.Join(s.data, adminTokenFile))
-	}
-	all, err := readTokens(s.config, admin)
+	l, err := s.readLive(s.config)
 	if err != nil {
 		return nil, err
 	}
-	s.tokens.Store(&all)
+	s.live.Store(l)
 	if s.store, err = openStore(ctx, s.config, s.data, o.Log); err != nil {
 		return nil, err
 	}
@@ -111,12 +103,12 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, err
 		}
 	}
-	s.listener, err = listen(ctx, cmp.Or(o.Listen, s.config.Listen, DefaultListen), s.config.TLS)
+	s.listener, err = listen(ctx, cmp.Or(o.Listen, s.config.Listen, DefaultListen))
+	if err == nil && s.config.TLS != nil {
+		s.listener = tlsOver(s.listener, s.certificate)
+	}
 	return s, err
 }
-
-// actor is who sends that token, by the configuration of this moment.
-func (s *Server) actor(token string) (control.Actor, bool) { return s.tokens.Load().actor(token) }
 
 // Address is where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
@@ -217,7 +209,7 @@ func (s *Server) routes() (http.Handler, error) {
 	if err := s.mountAdapters(mux); err != nil {
 		return nil, err
 	}
-	return manners(hostCheck(mux, s.config.Hosts), s.o.Log), nil
+	return manners(hostCheck(mux, func() []string { return s.live.Load().hosts }), s.o.Log), nil
 }
 
 // mountHealth serves health to everybody, without names, and metrics to the owner.
@@ -233,8 +225,7 @@ func (s *Server) mountHealth(mux *http.ServeMux) {
 	mux.Handle("GET /healthz/live", bare)
 	mux.Handle("GET /healthz/ready", bare)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		actor, ok := s.actor(token)
+		actor, ok := s.actor(adapter.Bearer(r.Header.Get("Authorization")))
 		if !ok || !actor.May(control.ScopeAdmin) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="heliograph"`)
 			http.Error(w, "metrics are for the owner's tokens; set metrics in the configuration for an address without one", http.StatusUnauthorized)

@@ -43,7 +43,7 @@ func TestReplicationGuide(t *testing.T) {
 		o.Name, o.Version = "guide-target", kafkatest.ReleaseTarget
 		b = kafkatest.Start(t, o)
 	})
-	interpreter := python(t)
+	interpreter := python(t, "ovh.txt")
 	both.Wait()
 	if t.Failed() || a == nil || b == nil {
 		t.FailNow()

@@ -93,15 +93,15 @@ func (s *served) register(alias string, properties map[string]string) {
 	}
 }
 
-// python makes an environment with the pinned packages of testdata/requirements.txt and
-// returns its interpreter.
-func python(tb testing.TB) string {
+// python makes an environment with the pinned packages of a file of testdata and returns
+// its interpreter.
+func python(tb testing.TB, requirements string) string {
 	tb.Helper()
 	dir := tb.TempDir()
 	interpreter := filepath.Join(dir, "bin", "python")
 	for _, command := range [][]string{
 		{"python3", "-m", "venv", dir},
-		{interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", "testdata/requirements.txt"},
+		{interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", filepath.Join("testdata", requirements)},
 	} {
 		out, err := exec.CommandContext(tb.Context(), command[0], command[1:]...).CombinedOutput()
 		if errors.Is(err, exec.ErrNotFound) {

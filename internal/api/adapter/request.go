@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"net/http"
+	"strings"
 
 	"heliograph/internal/control"
 )
@@ -16,6 +17,18 @@ func OtherMethod(mux *http.ServeMux, r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// Bearer is the token of a request's Authorization header, or nothing. schemes are other words
+// for Bearer, which like it are taken in any case, as RFC 9110 has it.
+func Bearer(authorization string, schemes ...string) string {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	for _, known := range append(schemes, "Bearer") {
+		if strings.EqualFold(scheme, known) {
+			return strings.TrimLeft(token, " ")
+		}
+	}
+	return ""
 }
 
 // Scope is what a token must permit for the request.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
@@ -113,11 +112,10 @@ func (h *handler) work(w http.ResponseWriter, r *http.Request, do work) (int, an
 
 // authenticate knows Aiven's own scheme and the usual one.
 func (h *handler) authenticate(r *http.Request) (control.Actor, bool) {
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !ok || h.o.Token == nil || !strings.EqualFold(scheme, "aivenv1") && !strings.EqualFold(scheme, "Bearer") {
+	if h.o.Token == nil {
 		return control.Actor{}, false
 	}
-	return h.o.Token(token)
+	return h.o.Token(adapter.Bearer(r.Header.Get("Authorization"), "aivenv1"))
 }
 
 // Error is an answer that is not a success.

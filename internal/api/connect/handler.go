@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strings"
 
 	"heliograph/internal/api/adapter"
 	"heliograph/internal/api/jsonobject"
@@ -150,11 +149,7 @@ func (h *handler) authenticate(r *http.Request) (control.Actor, bool) {
 	if _, password, ok := r.BasicAuth(); ok {
 		return h.o.Token(password)
 	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return control.Actor{}, false
-	}
-	return h.o.Token(token)
+	return h.o.Token(adapter.Bearer(r.Header.Get("Authorization")))
 }
 
 // Error is an answer that is not a success.

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/config"
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
@@ -121,7 +121,7 @@ func (a *API) Close() { a.jobs.close() }
 
 // authenticate finds out who asks. Every route wants a token, on loopback too.
 func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
-	actor, ok := a.o.Actor(bearer(ctx.Header("Authorization")))
+	actor, ok := a.o.Actor(adapter.Bearer(ctx.Header("Authorization")))
 	if !ok {
 		ctx.SetHeader("WWW-Authenticate", `Bearer realm="heliograph"`)
 		_ = huma.WriteErr(a.huma, ctx, http.StatusUnauthorized, "a valid token is needed: Authorization: Bearer TOKEN") // who went away reads nothing
@@ -132,13 +132,6 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithContext(ctx, control.WithActor(ctx.Context(), actor)))
-}
-
-func bearer(header string) string {
-	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "bearer") {
-		return token
-	}
-	return ""
 }
 
 // ask takes one of the places of requests that ask clusters, or says that all are taken.

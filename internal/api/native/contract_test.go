@@ -188,6 +188,8 @@ var requests = []struct {
 	{"pause-flow", "POST", "/flows/A/B/pause", "", 200},
 	{"get-settings", "GET", "/flows/A/B/settings", "", 200},
 	{"get-status", "GET", "/flows/A/B/status", "", 200},
+	{"list-status", "GET", "/status?source=A&limit=1", "", 200},
+	{"list-status", "GET", "/status?limit=1001", "", 422},
 	{"list-topics", "GET", "/flows/A/B/topics", "", 200},
 	{"list-partitions", "GET", "/flows/A/B/partitions?state=parked", "", 200},
 	{"list-partitions", "GET", "/flows/A/B/partitions?state=odd", "", 422},
@@ -338,7 +340,7 @@ func TestATenantDoesNotSeeOthers(t *testing.T) {
 			}
 		}
 	}
-	for _, list := range []string{"/clusters", "/flows", "/events"} {
+	for _, list := range []string{"/clusters", "/flows", "/status", "/events"} {
 		if got := s.ask(t, "red", "GET", list, ""); got.body != "{\"items\":[]}\n" {
 			t.Errorf("%s: %s", list, got.body)
 		}

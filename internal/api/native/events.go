@@ -46,13 +46,13 @@ func eventView(e control.Event) EventView {
 func (a *API) registerEvents() {
 	type listOutput struct{ Body List[EventView] }
 	type afterInput struct {
-		After uint64 `query:"after" doc:"The seq of the last event that is known."`
+		After int64 `query:"after" minimum:"0" doc:"The seq of the last event that is known."`
 	}
 	huma.Register(a.huma, op("list-events", http.MethodGet, "/events", "What happened lately, oldest first", "events"),
 		func(ctx context.Context, in *afterInput) (*listOutput, error) {
 			out := &listOutput{}
 			out.Body.Items = []EventView{}
-			for _, e := range a.o.Control.Events(ctx, in.After) {
+			for _, e := range a.o.Control.Events(ctx, uint64(in.After)) {
 				out.Body.Items = append(out.Body.Items, eventView(e))
 			}
 			return out, nil
@@ -66,8 +66,8 @@ func (a *API) registerEventStream(streams chan struct{}) {
 	sse.Register(a.huma, op("stream-events", http.MethodGet, "/events/stream", "What happens, as it happens", "events"),
 		map[string]any{"event": EventView{}, "ping": Ping{}},
 		func(ctx context.Context, in *struct {
-			After  uint64 `query:"after" doc:"The seq of the last event that is known."`
-			LastID uint64 `header:"Last-Event-ID" doc:"What a browser sends when it connects again."`
+			After  int64 `query:"after" minimum:"0" doc:"The seq of the last event that is known."`
+			LastID int64 `header:"Last-Event-ID" minimum:"0" doc:"What a browser sends when it connects again."`
 		}, send sse.Sender,
 		) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -78,7 +78,7 @@ func (a *API) registerEventStream(streams chan struct{}) {
 			defer func() { <-streams }()
 			ping := time.NewTicker(pingEvery)
 			defer ping.Stop()
-			events := a.o.Control.Subscribe(ctx, max(in.After, in.LastID))
+			events := a.o.Control.Subscribe(ctx, uint64(max(in.After, in.LastID)))
 			if send.Data(Ping{time.Now().UTC()}) != nil {
 				return
 			}
@@ -105,11 +105,7 @@ func (a *API) registerEventStream(streams chan struct{}) {
 func (a *API) registerStatusStream(streams chan struct{}) {
 	sse.Register(a.huma, op("stream-status", http.MethodGet, "/status/stream", "How flows stand, every second while it changes", "state"),
 		map[string]any{"status": StatusList{}},
-		func(ctx context.Context, in *struct {
-			Source string `query:"source" maxLength:"128" doc:"Only flows from this cluster."`
-			Target string `query:"target" maxLength:"128" doc:"Only flows into this cluster."`
-		}, send sse.Sender,
-		) {
+		func(ctx context.Context, in *EndsInput, send sse.Sender) {
 			if !enter(streams) {
 				return
 			}
@@ -117,7 +113,7 @@ func (a *API) registerStatusStream(streams chan struct{}) {
 			look := time.NewTicker(statusEvery)
 			defer look.Stop()
 			for now := time.Now(); ; {
-				if send.Data(StatusList{now.UTC(), a.statuses(ctx, in.Source, in.Target)}) != nil {
+				if send.Data(StatusList{now.UTC(), a.statuses(ctx, *in)}) != nil {
 					return
 				}
 				select {
@@ -139,12 +135,9 @@ func enter(places chan struct{}) bool {
 }
 
 // statuses are those of the flows that run here, at most a page of them.
-func (a *API) statuses(ctx context.Context, source, target string) []StatusView {
+func (a *API) statuses(ctx context.Context, in EndsInput) []StatusView {
 	views := []StatusView{}
-	for _, f := range a.o.Control.Flows(ctx) {
-		if source != "" && f.Source != source || target != "" && f.Target != target {
-			continue
-		}
+	for _, f := range a.flows(ctx, in) {
 		if s, ok := a.o.Control.Status(ctx, f.Source, f.Target); ok {
 			views = append(views, statusView(&s))
 		}

@@ -92,11 +92,7 @@ func (a *API) registerFlows() {
 			if in.Cluster != "" {
 				all = slices.DeleteFunc(all, func(f control.Flow) bool { return f.Source != in.Cluster && f.Target != in.Cluster })
 			}
-			// NUL sorts before every letter of an alias, as control's order of pairs does.
-			name := func(f *control.Flow) string { return f.Source + "\x00" + f.Target }
-			out := &listOutput{page(all, cursor(in.PageInput), name, func(f *control.Flow) FlowView { return a.flowView(ctx, f) })}
-			out.Body.Next = uncursor(out.Body.Next)
-			return out, nil
+			return &listOutput{pageOfPairs(all, in.PageInput, func(f *control.Flow) FlowView { return a.flowView(ctx, f) })}, nil
 		})
 	huma.Register(a.huma, op("get-flow", http.MethodGet, "/flows/{source}/{target}", "One flow", "flows", http.StatusNotFound),
 		func(ctx context.Context, in *FlowInput) (*flowOutput, error) {

@@ -65,10 +65,12 @@ func (m MatchInput) match() (want control.Match, exists bool, err error) {
 
 func etag(r control.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
 
-// A cursor of pairs is written "source/target", which no alias can hold.
-func cursor(in PageInput) PageInput {
+// pageOfPairs cuts a list of flows. Its cursor is written "source/target", which no alias can hold.
+func pageOfPairs[V any](all []control.Flow, in PageInput, view func(*control.Flow) V) List[V] {
+	// NUL sorts before every letter of an alias, as control's order of pairs does.
+	name := func(f *control.Flow) string { return f.Source + "\x00" + f.Target }
 	in.After = strings.Replace(in.After, "/", "\x00", 1)
-	return in
+	out := page(all, in, name, view)
+	out.Next = strings.Replace(out.Next, "\x00", "/", 1)
+	return out
 }
-
-func uncursor(next string) string { return strings.Replace(next, "\x00", "/", 1) }

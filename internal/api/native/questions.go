@@ -86,9 +86,9 @@ func (a *API) registerTranslate() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			Group     string `query:"group" maxLength:"300" doc:"Translate what this group has committed, instead of one offset."`
-			Topic     string `query:"topic" maxLength:"249"`
-			Partition int32  `query:"partition" minimum:"0"`
-			Offset    int64  `query:"offset" minimum:"0"`
+			Topic     string `query:"topic" maxLength:"249" doc:"The topic of one offset, by its name on the side that it lies on."`
+			Partition int32  `query:"partition" minimum:"0" doc:"With topic."`
+			Offset    int64  `query:"offset" minimum:"0" doc:"With topic."`
 			Reverse   bool   `query:"reverse" doc:"From the target to the source."`
 		},
 		) (*translateOutput, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"heliograph/internal/control"
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
 )
@@ -132,12 +133,44 @@ func (a *API) status(ctx context.Context, in FlowInput) (flow.Status, error) {
 	if err != nil {
 		return flow.Status{}, a.problemOf(err)
 	}
-	s, ok := a.o.Control.Status(ctx, in.Source, in.Target)
+	return a.statusOf(ctx, &f), nil
+}
+
+func (a *API) statusOf(ctx context.Context, f *control.Flow) flow.Status {
+	s, ok := a.o.Control.Status(ctx, f.Source, f.Target)
 	if !ok {
-		state, reason := a.state(ctx, &f)
-		s = flow.Status{ID: in.id(), State: flow.State(state), Reason: reason}
+		state, reason := a.state(ctx, f)
+		s = flow.Status{ID: f.ID(), State: flow.State(state), Reason: reason}
 	}
-	return s, nil
+	return s
+}
+
+// EndsInput selects flows by their clusters. It is exported for huma alone.
+type EndsInput struct {
+	Source string `query:"source" maxLength:"128" doc:"Only flows from this cluster."`
+	Target string `query:"target" maxLength:"128" doc:"Only flows into this cluster."`
+}
+
+// flows are those that the actor may see between such clusters, in control's order.
+func (a *API) flows(ctx context.Context, in EndsInput) []control.Flow {
+	return slices.DeleteFunc(a.o.Control.Flows(ctx), func(f control.Flow) bool {
+		return in.Source != "" && f.Source != in.Source || in.Target != "" && f.Target != in.Target
+	})
+}
+
+func (a *API) registerStatusList() {
+	type listOutput struct{ Body List[StatusView] }
+	huma.Register(a.huma, op("list-status", http.MethodGet, "/status", "How flows stand on this instance, those that do not run too", "state"),
+		func(ctx context.Context, in *struct {
+			PageInput
+			EndsInput
+		},
+		) (*listOutput, error) {
+			return &listOutput{pageOfPairs(a.flows(ctx, in.EndsInput), in.PageInput, func(f *control.Flow) StatusView {
+				s := a.statusOf(ctx, f)
+				return statusView(&s)
+			})}, nil
+		})
 }
 
 // partitionName sorts as partitions are ordered: by topic, then by number.
@@ -146,6 +179,7 @@ func partitionName(p *flow.PartitionStatus) string {
 }
 
 func (a *API) registerState() {
+	a.registerStatusList()
 	type statusOutput struct{ Body StatusView }
 	huma.Register(a.huma, op("get-status", http.MethodGet, "/flows/{source}/{target}/status", "How a flow stands on this instance", "state", http.StatusNotFound),
 		func(ctx context.Context, in *FlowInput) (*statusOutput, error) {
@@ -207,7 +241,7 @@ func (a *API) registerDecisions() {
 		func(ctx context.Context, in *struct {
 			FlowInput
 			Topic     string `path:"topic" minLength:"1" maxLength:"249" doc:"The source topic."`
-			Partition int32  `path:"partition" minimum:"0"`
+			Partition int32  `path:"partition" minimum:"0" doc:"Its number."`
 			Body      AnswerBody
 		},
 		) (*struct{}, error) {

@@ -65,6 +65,14 @@ func applications() []Application {
 	}}
 }
 
+func credentials() Credentials {
+	all, err := NewCredentials(applications())
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
@@ -78,7 +86,7 @@ func newFixture(t *testing.T) *fixture {
 		f.register(alias, f.fake())
 	}
 	h, err := New(Options{
-		Control: f.control, Applications: applications(),
+		Control: f.control, Credentials: credentials,
 		Token: func(token string) (Grant, bool) { return Grant{Actor: admin}, token == "opstoken" },
 		Now: func() time.Time {
 			if f.now.IsZero() {

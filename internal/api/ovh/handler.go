@@ -32,8 +32,9 @@ type Control interface {
 
 // Options make a Handler.
 type Options struct {
-	Control      Control
-	Applications []Application
+	Control Control
+	// Credentials are those of the moment: they may change while requests are answered.
+	Credentials func() Credentials
 	// Metrics is the host:port where Prometheus scrapes without a token; empty where it
 	// is this server's own address.
 	Metrics string
@@ -47,7 +48,6 @@ type Options struct {
 // at the root, below /1.0 and below /v1.
 type Handler struct {
 	o       Options
-	apps    map[string]*Application
 	mux     *http.ServeMux
 	host    string
 	started time.Time
@@ -59,7 +59,7 @@ const (
 	maxDuration = 30 * time.Second // of what is asked of a cluster
 )
 
-// New makes a handler. It refuses credentials that would let anybody in.
+// New makes a handler.
 func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -67,22 +67,7 @@ func New(o Options) (*Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{o: o, apps: map[string]*Application{}, mux: http.NewServeMux(), started: o.Now()}
-	for i := range o.Applications {
-		app := &o.Applications[i]
-		if _, twice := h.apps[app.Key]; twice || app.Key == "" {
-			return nil, fmt.Errorf("OVHcloud application %q: an application key must be there, and once only", app.Key)
-		}
-		if app.Secret.IsZero() {
-			return nil, fmt.Errorf("OVHcloud application %q has no secret", app.Key)
-		}
-		for _, c := range app.Consumers {
-			if c.Key.IsZero() || c.Project == "" {
-				return nil, fmt.Errorf("OVHcloud application %q: a consumer needs a key and a project", app.Key)
-			}
-		}
-		h.apps[app.Key] = app
-	}
+	h := &Handler{o: o, mux: http.NewServeMux(), started: o.Now()}
 	var err error
 	if h.host, err = os.Hostname(); err != nil {
 		h.host = "heliograph"

@@ -251,7 +251,7 @@ func TestWhereToScrape(t *testing.T) {
 		":9404":         {"127.0.0.1", 9404},
 		"0.0.0.0:9404":  {"127.0.0.1", 9404},
 	} {
-		h, err := New(Options{Control: f.control, Applications: applications(), Metrics: metrics})
+		h, err := New(Options{Control: f.control, Credentials: credentials, Metrics: metrics})
 		f.must(err)
 		f.server.Config.Handler = h
 		var got prometheusEndpoint

@@ -277,11 +277,11 @@ func TestCredentialsThatLetAnybodyInAreRefused(t *testing.T) {
 	} {
 		app := good()
 		change(&app)
-		if _, err := New(Options{Applications: []Application{app}}); err == nil {
+		if _, err := NewCredentials([]Application{app}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	if _, err := New(Options{Applications: []Application{good(), good()}}); err == nil {
+	if _, err := NewCredentials([]Application{good(), good()}); err == nil {
 		t.Error("two applications with one key are accepted")
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // OVHcloud's signature is defined with it
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"heliograph/internal/api/adapter"
 	"heliograph/internal/config"
 	"heliograph/internal/control"
 )
@@ -30,6 +32,30 @@ type Consumer struct {
 	Actor control.Actor
 }
 
+// Credentials are applications by their keys.
+type Credentials map[string]*Application
+
+// NewCredentials refuses applications that would let anybody in.
+func NewCredentials(applications []Application) (Credentials, error) {
+	all := Credentials{}
+	for i := range applications {
+		app := &applications[i]
+		if _, twice := all[app.Key]; twice || app.Key == "" {
+			return nil, fmt.Errorf("OVHcloud application %q: an application key must be there, and once only", app.Key)
+		}
+		if app.Secret.IsZero() {
+			return nil, fmt.Errorf("OVHcloud application %q has no secret", app.Key)
+		}
+		for _, c := range app.Consumers {
+			if c.Key.IsZero() || c.Project == "" {
+				return nil, fmt.Errorf("OVHcloud application %q: a consumer needs a key and a project", app.Key)
+			}
+		}
+		all[app.Key] = app
+	}
+	return all, nil
+}
+
 // Grant is what a request may do.
 type Grant struct {
 	Project string // empty: any
@@ -43,9 +69,8 @@ const maxSkew = 60 * time.Second
 // authenticate finds out who asks: by OVHcloud's signature, or by a bearer token.
 func (h *Handler) authenticate(r *http.Request, body []byte) (Grant, error) {
 	if auth := r.Header.Get("Authorization"); auth != "" {
-		token, ok := strings.CutPrefix(auth, "Bearer ")
-		if ok && h.o.Token != nil {
-			if grant, ok := h.o.Token(token); ok {
+		if h.o.Token != nil {
+			if grant, ok := h.o.Token(adapter.Bearer(auth)); ok {
 				return grant, nil
 			}
 		}
@@ -55,7 +80,7 @@ func (h *Handler) authenticate(r *http.Request, body []byte) (Grant, error) {
 	if key == "" {
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Class: "Client::Unauthorized", Message: "You must login first", Code: "NOT_CREDENTIAL"}
 	}
-	app, ok := h.apps[key]
+	app, ok := h.o.Credentials()[key]
 	if !ok {
 		return Grant{}, &Error{Status: http.StatusForbidden, Class: classForbidden, Message: "This application key is invalid", Code: "INVALID_KEY"}
 	}
