@@ -64,7 +64,8 @@ type draft struct {
 
 	records  []store.Record
 	events   []Event
-	touched  map[mirror.FlowID]bool // flows to be resolved anew
+	asked    map[mirror.FlowID]bool // flows that a change names
+	touched  map[mirror.FlowID]bool // flows to be resolved anew, for a change of their own or of a cluster
 	clusters map[string]bool        // clusters to be resolved anew
 	fields   []Field
 }
@@ -73,7 +74,7 @@ type draft struct {
 func (c *Control) draft(ctx context.Context, old *state, changes []Change) (*draft, error) {
 	d := &draft{
 		c: c, actor: ActorOf(ctx), policy: c.policy.Load(), old: old, next: old.clone(),
-		touched: map[mirror.FlowID]bool{}, clusters: map[string]bool{},
+		asked: map[mirror.FlowID]bool{}, touched: map[mirror.FlowID]bool{}, clusters: map[string]bool{},
 	}
 	d.next.revision = old.revision + 1
 	for _, change := range changes {
@@ -284,7 +285,7 @@ func (d *draft) putFlow(ch PutFlow) error {
 	}
 	if kind == "flow.put" {
 		d.next.flows[id] = &heldFlow{Flow: f}
-		d.touched[id] = true
+		d.asked[id], d.touched[id] = true, true
 	}
 	d.event(kind, resource, f.Tenant)
 	return d.record(flowKey+id.String(), storedFlow{

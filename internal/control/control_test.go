@@ -263,3 +263,34 @@ func TestSubscribersSeeTheirOwn(t *testing.T) {
 		t.Errorf("another event: %+v", ev)
 	}
 }
+
+// TestATenantsClusterInAFlowOfOthers: the server's owner joins a tenant's cluster to one that the
+// tenant does not see. The tenant goes on changing its cluster, learns nothing, and cannot break the flow.
+func TestATenantsClusterInAFlowOfOthers(t *testing.T) {
+	c := newControl(t, Options{Policy: Policy{Tenants: map[string]Tenant{"red": {}}}})
+	red := tenant(t, "red")
+	put(t, c, admin(t), "Hidden")
+	put(t, c, red, "Mine")
+	if _, err := c.PutFlow(admin(t), Flow{Source: "Mine", Target: "Hidden", Enabled: true, Properties: map[string]string{"topics": "a"}}, Absent); err != nil {
+		t.Fatal(err)
+	}
+	moved := PutCluster{Cluster{Alias: "Mine", Properties: brokers("mine2:9092")}, Any}
+	diff, err := c.DryRun(red, moved)
+	if err != nil || len(diff.Resources) != 1 || diff.Resources[0].Resource != "cluster Mine" {
+		t.Errorf("planned: %+v, %v", diff, err)
+	}
+	if _, err := c.Commit(red, moved); err != nil {
+		t.Fatalf("the tenant's own cluster: %v", err)
+	}
+	s := c.state.Load()
+	if got := s.flows[Flow{Source: "Mine", Target: "Hidden"}.ID()].wanted.Source.Properties()["bootstrap.servers"]; got != "mine2:9092" {
+		t.Errorf("the flow goes on at %s", got)
+	}
+	err = c.DeleteCluster(red, "Mine", Any)
+	wantKind(t, err, Conflict)
+	if strings.Contains(err.Error(), "Hidden") {
+		t.Errorf("it names what the tenant does not see: %v", err)
+	}
+	_, err = c.PutFlow(red, Flow{Source: "Hidden", Target: "Mine"}, Absent)
+	wantKind(t, err, Invalid, "source")
+}

@@ -68,6 +68,9 @@ func (c *Control) DryRun(ctx context.Context, changes ...Change) (*Diff, error) 
 		out.Resources = append(out.Resources, r)
 	}
 	for _, id := range changed(d.old.flows, d.next.flows, compareIDs) {
+		if h := cmp.Or(d.next.flows[id], d.old.flows[id]); !d.actor.Sees(h.Tenant) {
+			continue // it is restarted with the actor's cluster, and nobody's to know
+		}
 		r := d.flowDiff(id)
 		if next := d.next.flows[id]; next != nil && next.File == "" {
 			out.warn(next.deployment)

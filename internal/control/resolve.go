@@ -29,12 +29,18 @@ func (d *draft) check() error {
 			continue
 		}
 		h := d.next.flows[id]
-		if err := d.ends(h); err != nil {
+		err := d.ends(h)
+		var fields []Field
+		if err == nil && !d.clusterIsBad(h) {
+			fields = d.c.resolveFlow(d.next, h)
+		}
+		if !d.actor.Sees(h.Tenant) && (err != nil || len(fields) > 0) {
+			return errOthers()
+		}
+		if err != nil {
 			return err
 		}
-		if len(d.fields) == 0 || !d.clusterIsBad(h) {
-			d.fields = append(d.fields, d.c.resolveFlow(d.next, h)...)
-		}
+		d.fields = append(d.fields, fields...)
 	}
 	if len(d.fields) > 0 {
 		return d.invalid()
@@ -53,11 +59,20 @@ func (d *draft) clusterIsBad(h *heldFlow) bool {
 	})
 }
 
+// errOthers refuses a change of a cluster that would break a flow that the actor may not know of:
+// the server's owner may join a tenant's cluster to any other.
+func errOthers() *Error {
+	return errorf(Conflict, "a flow of others uses the cluster, and it would end that flow: ask the server's owner; nothing was changed")
+}
+
 // orphans refuses the removal of clusters that flows use.
 func (d *draft) orphans() error {
 	for _, id := range d.next.order {
 		for _, alias := range []mirror.ClusterAlias{id.Source, id.Target} {
 			if _, ok := d.next.clusters[string(alias)]; !ok && d.clusters[string(alias)] {
+				if !d.actor.Sees(d.next.flows[id].Tenant) {
+					return errOthers()
+				}
 				return errorf(Conflict, "cluster %s is used by flow %s: delete the flow first", alias, id)
 			}
 		}
@@ -65,13 +80,14 @@ func (d *draft) orphans() error {
 	return nil
 }
 
-// ends checks that a flow's clusters are there for its owner, and may be joined.
+// ends checks that a flow's clusters are there, and may be joined. Who names a flow must see both
+// its clusters; who changes one of them need not see the other.
 func (d *draft) ends(h *heldFlow) error {
 	resource := "flow " + h.ID().String()
 	missing := false
 	for _, end := range []struct{ name, alias string }{{"source", h.Source}, {"target", h.Target}} {
 		cl, ok := d.next.clusters[end.alias]
-		if !ok || !d.policy.seesCluster(d.actor, cl) {
+		if !ok || d.asked[h.ID()] && !d.policy.seesCluster(d.actor, cl) {
 			d.field(resource, end.name, fmt.Sprintf("there is no cluster %q", end.alias), "register it first")
 			missing = true
 		}
@@ -148,6 +164,9 @@ func (d *draft) together() error {
 		}
 	}
 	for _, p := range config.Together(flows, touched, clusters) {
+		if i := slices.IndexFunc(touched, func(id mirror.FlowID) bool { return id.String() == p.File }); i >= 0 && !d.actor.Sees(d.next.flows[touched[i]].Tenant) {
+			return errOthers()
+		}
 		d.fields = append(d.fields, Field{Resource: "flow " + p.File, Name: p.Key, Property: p.Key != "", Reason: p.Message, Hint: p.Hint})
 	}
 	if len(d.fields) > 0 {

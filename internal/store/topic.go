@@ -35,6 +35,7 @@ const (
 	lookEvery   = time.Second      // for commits of other instances
 	openWithin  = 30 * time.Second // the first reading
 	writeWithin = 30 * time.Second
+	markerPause = 5 * time.Millisecond
 	fencedPause = 200 * time.Millisecond // at most, after another instance was faster
 )
 
@@ -216,7 +217,7 @@ func (t *Topic) follow(ctx context.Context) {
 			}
 		}
 		t.mu.Lock()
-		news := t.state.Revision != t.told
+		news := t.state.Revision > t.told
 		t.mu.Unlock()
 		if news {
 			select {
@@ -260,13 +261,35 @@ func (t *Topic) Commit(ctx context.Context, base int64, records []Record) error 
 			return fmt.Errorf("store topic %s: %w", t.tp.Topic, err)
 		}
 	}
-	if err := t.catchUp(ctx); err != nil {
+	if err := t.seen(ctx, h.Revision); err != nil {
 		return fmt.Errorf("store topic %s: written, and not read again: %w", t.tp.Topic, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told = h.Revision // what came behind it in the meantime is news
 	return nil
+}
+
+// seen reads until a revision that was committed is there. A broker answers the end of a
+// transaction before its marker is in the log, and until then readers do not see it: what is read
+// in between is older than what the owner knows, and must not reach it.
+func (t *Topic) seen(ctx context.Context, revision int64) error {
+	for {
+		if err := t.catchUp(ctx); err != nil {
+			return err
+		}
+		t.mu.Lock()
+		there := t.state.Revision >= revision
+		t.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(markerPause):
+		}
+	}
 }
 
 func (t *Topic) transact(ctx context.Context, base int64, h head, records []Record) error {

@@ -125,6 +125,48 @@ func TestALostAnswerIsNoLostCommit(t *testing.T) {
 	}
 }
 
+// TestACommitIsSeenBeforeItIsAnswered: a broker ends a transaction before its marker is written,
+// and the store must not fall back behind what it has said.
+func TestACommitIsSeenBeforeItIsAnswered(t *testing.T) {
+	s := instance(t, fake(t))
+	s.kafka = &late{Kafka: s.kafka}
+	for revision := range int64(3) {
+		if err := s.Commit(t.Context(), revision, record("a", fmt.Sprint(revision))); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := text(t, s), fmt.Sprintf("%d: a=%d", revision+1, revision); got != want {
+			t.Errorf("after its commit the store has %s, want %s", got, want)
+		}
+	}
+}
+
+// late tells the end of a transaction from its third question on only.
+type late struct {
+	Kafka
+	mu     sync.Mutex
+	before kafka.PartitionOffset
+	hidden int
+}
+
+func (l *late) Transact(ctx context.Context, id string, tp kafka.TopicPartition, records func(context.Context) ([]kafka.Record, error)) error {
+	before := l.ListOffsets(ctx, []kafka.TopicPartition{tp}, kafka.Latest, kafka.ReadCommitted)[tp]
+	err := l.Kafka.Transact(ctx, id, tp, records)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before, l.hidden = before, 3
+	return err
+}
+
+func (l *late) ListOffsets(ctx context.Context, tps []kafka.TopicPartition, at kafka.OffsetAt, iso kafka.Isolation) map[kafka.TopicPartition]kafka.PartitionOffset {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hidden > 0 {
+		l.hidden--
+		return map[kafka.TopicPartition]kafka.PartitionOffset{tps[0]: l.before}
+	}
+	return l.Kafka.ListOffsets(ctx, tps, at, iso)
+}
+
 // lossy loses one answer of a transaction that writes.
 type lossy struct {
 	Kafka
