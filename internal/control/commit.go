@@ -310,7 +310,7 @@ func (d *draft) deleteFlow(ch DeleteFlow) error {
 	delete(d.touched, id)
 	d.records = append(d.records, store.Record{Key: flowKey + id.String()})
 	d.event("flow.deleted", resource, old.Tenant)
-	return nil
+	return d.forgetRefusals(id)
 }
 
 func (d *draft) putDocument(ch PutDocument) error {

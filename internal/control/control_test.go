@@ -294,3 +294,37 @@ func TestATenantsClusterInAFlowOfOthers(t *testing.T) {
 	_, err = c.PutFlow(red, Flow{Source: "Hidden", Target: "Mine"}, Absent)
 	wantKind(t, err, Invalid, "source")
 }
+
+// TestARefusalIsRemembered over a restart, whoever of those that may decide says it, until it is
+// taken back or the flow goes.
+func TestARefusalIsRemembered(t *testing.T) {
+	kept := &store.Memory{}
+	c := newControl(t, Options{Store: kept})
+	red := tenant(t, "red")
+	put(t, c, red, "A", "B")
+	if _, err := c.PutFlow(red, Flow{Source: "A", Target: "B"}, Absent); err != nil {
+		t.Fatal(err)
+	}
+	id := Flow{Source: "A", Target: "B"}.ID()
+	refused := func() bool { return newControl(t, Options{Store: kept}).Refused(id, "A.t", "retention.ms", "=1") }
+	refuse := func(ctx context.Context) {
+		t.Helper()
+		if err := c.Refuse(ctx, id, "A.t", "retention.ms", "=1"); err != nil || !refused() {
+			t.Fatalf("remembered: %v, %v", refused(), err)
+		}
+	}
+	wantKind(t, c.Refuse(tenant(t, "blue"), id, "A.t", "retention.ms", "=1"), NotFound)
+	refuse(admin(t))
+	if c.Refused(id, "A.t", "retention.ms", "=2") || c.Refused(id, "A.u", "retention.ms", "=1") {
+		t.Error("more is refused than was said")
+	}
+	for range 2 { // the second finds nothing to forget
+		if err := c.Unrefuse(red, id, "A.t", "retention.ms"); err != nil || refused() {
+			t.Errorf("still refused: %v, %v", refused(), err)
+		}
+	}
+	refuse(red)
+	if err := c.DeleteFlow(admin(t), "A", "B", Any); err != nil || refused() {
+		t.Errorf("refused after the flow: %v, %v", refused(), err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"heliograph/internal/config"
 	"heliograph/internal/flow"
 	"heliograph/internal/mirror"
+	"heliograph/internal/plan"
 	"heliograph/internal/telemetry"
 )
 
@@ -49,8 +50,16 @@ func (d *Daemon) dial(s *slot) (flow.Deps, error) {
 	}
 	return flow.Deps{
 		Source: sides.source, Target: sides.target,
-		Budget: d.budget, Brakes: d.brakes.of(&w), Log: s.log, Host: d.opts.Host,
+		Budget: d.budget, Brakes: d.brakes.of(&w), Log: s.log, Host: d.opts.Host, Refused: d.refused(s.id),
 	}, nil
+}
+
+// refused is the memory of one flow's refusals.
+func (d *Daemon) refused(id mirror.FlowID) func(plan.HoldKey, string) bool {
+	if d.opts.Refused == nil {
+		return nil
+	}
+	return func(key plan.HoldKey, wish string) bool { return d.opts.Refused(id, key.Topic, key.Config, wish) }
 }
 
 // CheckSides reads the key stores of a flow's sides, so that one that cannot be read is

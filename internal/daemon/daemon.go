@@ -38,6 +38,8 @@ type Options struct {
 	// It must not block.
 	Watch      func(now time.Time, flows []flow.Status)
 	WatchEvery time.Duration
+	// Refused, if set, remembers which held changes of settings a person has refused.
+	Refused func(id mirror.FlowID, topic, setting, wish string) bool
 }
 
 // Daemon runs flows. New and NewEmpty make one, Run runs it once, and Apply changes at

@@ -41,7 +41,7 @@ func (f *Flow) addConfigs(p *parts, owner owning) {
 	}
 	p.configs = syncer.NewConfigSync(f.source, guarded{f.target, p.lease}, syncer.ConfigOptions{
 		Flow: f.spec.ID, Rules: f.spec.Desired().Configs, HoldFor: f.spec.Topics.HoldDeletions, Pairs: p.topics.Pairs, Observe: p.topics.Observe,
-		SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
+		Refused: f.deps.Refused, SourceBudget: f.sourceBudget, TargetBudget: f.targetBudget, Log: f.deps.Log,
 	})
 	p.loops = append(p.loops, f.loop("configs", f.spec.Topics.SyncConfigsEvery, once(owner, p.configs.RunOnce)))
 }

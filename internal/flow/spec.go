@@ -161,4 +161,7 @@ type Deps struct {
 	Log    *slog.Logger
 	// Host names this instance among the flow's instances, stable over restarts.
 	Host string
+	// Refused says whether a person has refused to make a held change of a copy's setting, to
+	// that value; nil: nobody remembers any.
+	Refused func(key plan.HoldKey, wish string) bool
 }

@@ -19,6 +19,7 @@ import (
 	"heliograph/internal/config"
 	"heliograph/internal/control"
 	"heliograph/internal/daemon"
+	"heliograph/internal/mirror"
 	"heliograph/internal/store"
 	"heliograph/internal/telemetry"
 )
@@ -84,7 +85,12 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		host = "localhost"
 	}
 	s.instance = daemon.TakeInstance(&config.Deployment{}, host, os.TempDir(), o.Log)
-	s.daemon = daemon.NewEmpty(s.config.process(), daemon.Options{Host: s.instance.Name, Log: o.Log, StopWithin: o.StopWithin})
+	s.daemon = daemon.NewEmpty(s.config.process(), daemon.Options{
+		Host: s.instance.Name, Log: o.Log, StopWithin: o.StopWithin,
+		Refused: func(id mirror.FlowID, topic, setting, wish string) bool { // flows run when control is there
+			return s.control.Refused(id, topic, setting, wish)
+		},
+	})
 	s.control, err = control.New(ctx, control.Options{
 		Store: s.store, Engine: s.daemon, Policy: s.config.policy(), Files: files, Outside: o.Outside, Log: o.Log,
 	})

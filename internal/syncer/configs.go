@@ -17,10 +17,12 @@ import (
 
 // ConfigOptions are what a ConfigSync needs besides its clusters.
 type ConfigOptions struct {
-	Flow                       mirror.FlowID
-	Rules                      plan.ConfigRules
-	HoldFor                    time.Duration // how long a change that could delete records waits; 0 does not hold
-	Pairs                      func() []plan.Pair
+	Flow    mirror.FlowID
+	Rules   plan.ConfigRules
+	HoldFor time.Duration // how long a change that could delete records waits; 0 does not hold
+	Pairs   func() []plan.Pair
+	// Refused says whether somebody refused a change before this process began; nil: nobody did.
+	Refused                    func(key plan.HoldKey, wish string) bool
 	Observe                    func(topic string, id kafka.TopicID, entries []kafka.ConfigEntry, now time.Time) // nil tells nobody
 	SourceBudget, TargetBudget *Budget
 	Log                        *slog.Logger
@@ -121,7 +123,7 @@ func (s *ConfigSync) RunOnce(ctx context.Context, now time.Time) error {
 		Flow: s.o.Flow, Pairs: pairs, Rules: s.o.Rules, Inherited: inherited,
 		HoldFor: s.o.HoldFor, Holds: s.mu.holds, Now: now,
 	})
-	s.mu.holds = planned.Holds
+	s.mu.holds = s.recall(planned.Holds)
 	s.mu.Unlock()
 
 	var alter []plan.AlterConfig
@@ -145,6 +147,19 @@ func (s *ConfigSync) RunOnce(ctx context.Context, now time.Time) error {
 	s.mu.report = report
 	s.mu.Unlock()
 	return err
+}
+
+// recall refuses what somebody has refused before.
+func (s *ConfigSync) recall(holds plan.Holds) plan.Holds {
+	if s.o.Refused == nil {
+		return holds
+	}
+	for key, hold := range holds.Held() {
+		if !hold.Accepted && !hold.Refused && s.o.Refused(key, hold.Wish) {
+			holds, _ = holds.Refuse(key)
+		}
+	}
+	return holds
 }
 
 // observe reads the settings of both sides. Topics that do not tell are refused by name.

@@ -177,3 +177,27 @@ func TestReadSettingsReachTheDataPlane(t *testing.T) {
 		t.Errorf("settings %+v", r.last()[0].Settings)
 	}
 }
+
+// A refusal is remembered elsewhere, and holds for the value that was refused alone.
+func TestRefusalOfAnEarlierProcessHolds(t *testing.T) {
+	r := newConfigRig(t, func(o *ConfigOptions) {
+		o.Refused = func(key plan.HoldKey, wish string) bool {
+			return key == plan.HoldKey{Topic: "A.orders", Config: "retention.ms"} && wish == "=1000"
+		}
+	})
+	r.source.topic("orders", 1, map[string]string{"retention.ms": "1000"})
+	r.target.topic("A.orders", 1, map[string]string{"retention.ms": "2000"})
+	for _, after := range []time.Duration{0, time.Hour, 48 * time.Hour} {
+		r.both(t, start.Add(after))
+	}
+	if got := r.overrides()["retention.ms"]; got != "2000" {
+		t.Errorf("the refused change was made: %s", got)
+	}
+	r.source.topics["orders"].overrides["retention.ms"] = "1500"
+	for _, after := range []time.Duration{72 * time.Hour, 97 * time.Hour} {
+		r.both(t, start.Add(after))
+	}
+	if got := r.overrides()["retention.ms"]; got != "1500" {
+		t.Errorf("a change to another value was not made: %s", got)
+	}
+}

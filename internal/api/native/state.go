@@ -13,6 +13,7 @@ import (
 	"heliograph/internal/control"
 	"heliograph/internal/flow"
 	"heliograph/internal/kafka"
+	"heliograph/internal/mirror"
 )
 
 // StatusView is how a flow stands.
@@ -270,7 +271,7 @@ func (a *API) registerDecisions() {
 		accept        bool
 	}{
 		{"accept", "Let a waiting change of a setting be made now", true},
-		{"refuse", "Keep a waiting change from being made until the source wishes another", false},
+		{"refuse", "Keep a waiting change to that value from being made, over restarts too", false},
 	} {
 		huma.Register(a.huma, noContent(write(verb.name+"-held", http.MethodPost, "/flows/{source}/{target}/held/{topic}/{setting}/"+verb.name, verb.summary, "state")),
 			func(ctx context.Context, in *struct {
@@ -282,7 +283,7 @@ func (a *API) registerDecisions() {
 				if err := a.mayDecide(ctx, in.FlowInput); err != nil {
 					return nil, err
 				}
-				return nil, decision(a.o.Engine.Decide(in.id(), in.Topic, in.Setting, verb.accept))
+				return nil, a.decide(ctx, in.id(), in.Topic, in.Setting, verb.accept)
 			})
 	}
 }
@@ -299,6 +300,25 @@ func (a *API) mayDecide(ctx context.Context, in FlowInput) error {
 		return refuse(http.StatusConflict, "nothing runs here")
 	}
 	return nil
+}
+
+// decide has a held change made or refused. A refusal is remembered first, so that none is told
+// that a restart forgets.
+func (a *API) decide(ctx context.Context, id mirror.FlowID, topic, setting string, accept bool) error {
+	if accept {
+		if err := decision(a.o.Engine.Decide(id, topic, setting, true)); err != nil {
+			return err
+		}
+		return a.answer(a.o.Control.Unrefuse(ctx, id, topic, setting))
+	}
+	for _, h := range a.o.Engine.Held(id) {
+		if h.Topic == topic && h.Setting == setting {
+			if err := a.o.Control.Refuse(ctx, id, topic, setting, h.Wish); err != nil {
+				return a.problemOf(err)
+			}
+		}
+	}
+	return decision(a.o.Engine.Decide(id, topic, setting, false))
 }
 
 // decision is the problem of a decision that nothing waited for.
