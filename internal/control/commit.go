@@ -28,11 +28,12 @@ func (c *Control) Commit(ctx context.Context, changes ...Change) (Revision, erro
 	for {
 		old := c.state.Load()
 		d, err := c.draft(ctx, old, changes)
-		if err != nil {
-			return 0, err
-		}
-		if len(d.records) == 0 {
-			return old.revision, nil
+		if err != nil || len(d.records) == 0 {
+			// It may be another with what an instance beside us has just been told.
+			if news, again := c.refresh(context.WithoutCancel(ctx)); again == nil && news {
+				continue
+			}
+			return old.revision, err
 		}
 		// Once it is with the store, the one who asked may go away: it is decided there.
 		err = c.store.Commit(context.WithoutCancel(ctx), int64(old.revision), d.records)
@@ -45,7 +46,7 @@ func (c *Control) Commit(ctx context.Context, changes ...Change) (Revision, erro
 			return d.next.revision, nil
 		}
 		// Others were faster, or the answer is not known: what holds is what the store says.
-		if again := c.refresh(context.WithoutCancel(ctx)); again != nil || !errors.Is(err, store.ErrStale) {
+		if _, again := c.refresh(context.WithoutCancel(ctx)); again != nil || !errors.Is(err, store.ErrStale) {
 			return 0, stored(err)
 		}
 		if ctx.Err() != nil {

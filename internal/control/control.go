@@ -82,7 +82,7 @@ func (c *Control) Run(ctx context.Context) {
 			return
 		case <-c.store.Changed():
 			c.writing.Lock()
-			if err := c.refresh(ctx); err != nil {
+			if _, err := c.refresh(ctx); err != nil {
 				c.log.Error("the store cannot be read", "err", err)
 			}
 			c.writing.Unlock()
@@ -90,19 +90,29 @@ func (c *Control) Run(ctx context.Context) {
 	}
 }
 
-// refresh takes over what the store holds. The caller holds writing.
-func (c *Control) refresh(ctx context.Context) error {
+// refresh takes over what the store holds, and says whether that is new. The caller holds writing.
+func (c *Control) refresh(ctx context.Context) (news bool, err error) {
 	old := c.state.Load()
-	s, err := c.read(ctx, old.files)
+	st, err := c.store.Read(ctx)
+	if err != nil || Revision(st.Revision) == old.revision {
+		return false, err
+	}
+	s, err := c.decode(st, old.files)
 	if err != nil {
-		return err
+		return false, err
 	}
 	c.state.Store(s)
-	if s.revision != old.revision {
-		c.events.publish(Event{Kind: "store.changed", Resource: "store", Message: "another instance changed the store", Revision: s.revision})
-	}
+	c.events.publish(Event{Kind: "store.changed", Resource: "store", Message: "another instance changed the store", Revision: s.revision})
 	c.apply(s)
-	return nil
+	return true, nil
+}
+
+// catchUp takes over what other instances were told, and says whether there was anything.
+func (c *Control) catchUp(ctx context.Context) bool {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	news, err := c.refresh(ctx)
+	return news && err == nil
 }
 
 func (c *Control) apply(s *state) {

@@ -328,3 +328,25 @@ func TestARefusalIsRemembered(t *testing.T) {
 		t.Errorf("refused after the flow: %v, %v", refused(), err)
 	}
 }
+
+// TestWhatAnotherInstanceWasToldIsKnownToAChange holds though the word of it has not come yet.
+func TestWhatAnotherInstanceWasToldIsKnownToAChange(t *testing.T) {
+	shared := &store.Memory{}
+	one, two := newControl(t, Options{Store: shared}), newControl(t, Options{Store: shared})
+	put(t, one, admin(t), "A")
+	put(t, two, admin(t), "B")
+	flow := PutFlow{Flow{Source: "A", Target: "B"}, Absent}
+	if _, err := one.DryRun(admin(t), flow); err != nil {
+		t.Errorf("a plan: %v", err)
+	}
+	f, err := one.PutFlow(admin(t), flow.Flow, Absent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Paused = true
+	if _, err := two.PutFlow(admin(t), f, At(f.Revision)); err != nil {
+		t.Errorf("by a revision that the other made: %v", err)
+	}
+	_, err = one.PutFlow(admin(t), flow.Flow, At(f.Revision))
+	wantKind(t, err, Precondition)
+}

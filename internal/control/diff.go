@@ -48,6 +48,9 @@ func (c *Control) DryRun(ctx context.Context, changes ...Change) (*Diff, error) 
 		return nil, errorf(Forbidden, "the token may not change anything")
 	}
 	d, err := c.draft(ctx, c.state.Load(), changes)
+	if err != nil && c.catchUp(ctx) {
+		d, err = c.draft(ctx, c.state.Load(), changes)
+	}
 	if err != nil {
 		return nil, err
 	}

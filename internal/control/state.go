@@ -12,6 +12,7 @@ import (
 	"heliograph/internal/config"
 	"heliograph/internal/daemon"
 	"heliograph/internal/mirror"
+	"heliograph/internal/store"
 )
 
 // state is everything at one revision. It is shared and never changed; a commit makes
@@ -120,6 +121,10 @@ func (c *Control) read(ctx context.Context, files map[string]*config.Deployment)
 	if err != nil {
 		return nil, err
 	}
+	return c.decode(st, files)
+}
+
+func (c *Control) decode(st store.State, files map[string]*config.Deployment) (*state, error) {
 	s := &state{
 		revision: Revision(st.Revision), clusters: map[string]*heldCluster{}, flows: map[mirror.FlowID]*heldFlow{},
 		documents: map[docKey]Document{}, files: files,

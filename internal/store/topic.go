@@ -35,8 +35,11 @@ const (
 	lookEvery   = time.Second      // for commits of other instances
 	openWithin  = 30 * time.Second // the first reading
 	writeWithin = 30 * time.Second
+	readWithin  = 5 * time.Second // beyond it what is known has to do
 	markerPause = 5 * time.Millisecond
 	fencedPause = 200 * time.Millisecond // at most, after another instance was faster
+
+	writeAttempts = 4 // of a transaction that is surely not there, on the base that it was made on
 )
 
 // headKey is the key of the record that every commit writes beside its own: which revision it
@@ -228,8 +231,14 @@ func (t *Topic) follow(ctx context.Context) {
 	}
 }
 
-// Read returns everything as of the last commit that is known here.
-func (t *Topic) Read(context.Context) (State, error) {
+// Read returns everything as of the last commit, or as of the last that is known here where the
+// cluster does not tell.
+func (t *Topic) Read(ctx context.Context) (State, error) {
+	bound, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	if err := t.catchUp(bound); err != nil {
+		t.log.Warn("the store cannot be read, what is known stays", "topic", t.tp.Topic, "err", err)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told = t.state.Revision
@@ -241,25 +250,8 @@ func (t *Topic) Commit(ctx context.Context, base int64, records []Record) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, writeWithin, fmt.Errorf("no answer within %s", writeWithin))
 	defer cancel()
 	h := head{Format: formatName, Version: formatVersion, Revision: base + 1, Commit: rand.Text()}
-	err := t.transact(ctx, base, h, records)
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrStale):
+	if err := t.write(ctx, base, h, records); err != nil {
 		return err
-	case kafka.ClassOf(err) == kafka.ClassFence:
-		// Another instance took the id over, and is writing now.
-		select {
-		case <-ctx.Done():
-		case <-time.After(mathrand.N(fencedPause)): //nolint:gosec // two instances only must not keep step
-		}
-		if again := t.catchUp(ctx); again != nil {
-			return again
-		}
-		return ErrStale
-	default:
-		if !t.settled(ctx, h) {
-			return fmt.Errorf("store topic %s: %w", t.tp.Topic, err)
-		}
 	}
 	if err := t.seen(ctx, h.Revision); err != nil {
 		return fmt.Errorf("store topic %s: written, and not read again: %w", t.tp.Topic, err)
@@ -268,6 +260,44 @@ func (t *Topic) Commit(ctx context.Context, base int64, records []Record) error 
 	defer t.mu.Unlock()
 	t.told = h.Revision // what came behind it in the meantime is news
 	return nil
+}
+
+// write brings a transaction about, or finds out that it is not there and why.
+func (t *Topic) write(ctx context.Context, base int64, h head, records []Record) error {
+	for attempt := 1; ; attempt++ {
+		err := t.transact(ctx, base, h, records)
+		switch {
+		case err == nil, errors.Is(err, ErrStale):
+			return err
+		case kafka.ClassOf(err) == kafka.ClassFence:
+			// Another instance took the id over, and is writing now.
+			pause(ctx)
+			if again := t.catchUp(ctx); again != nil {
+				return again
+			}
+			return ErrStale
+		}
+		// The answer was lost, or it is one of those that a coordinator gives where two take an id
+		// over in the same moment: not all are fences by name (UNKNOWN_SERVER_ERROR is one).
+		written, stale, settled := t.settle(ctx, base, h)
+		switch {
+		case written:
+			return nil
+		case stale:
+			return ErrStale
+		case !settled || attempt == writeAttempts:
+			return fmt.Errorf("store topic %s: %w", t.tp.Topic, err)
+		}
+		pause(ctx)
+	}
+}
+
+// pause keeps two instances from keeping step.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(mathrand.N(fencedPause)): //nolint:gosec // see above
+	}
 }
 
 // seen reads until a revision that was committed is there. A broker answers the end of a
@@ -315,15 +345,18 @@ func (t *Topic) transact(ctx context.Context, base int64, h head, records []Reco
 	})
 }
 
-// settled finds out whether a commit was made whose answer was lost: taking the id over ends what
-// is open, and what was committed can be read then.
-func (t *Topic) settled(ctx context.Context, h head) bool {
+// settle finds out whether a commit was made whose answer was lost, or another in its place: taking
+// the id over ends what is open, and what was committed can be read then.
+func (t *Topic) settle(ctx context.Context, base int64, h head) (written, stale, settled bool) {
 	err := t.kafka.Transact(ctx, t.tp.Topic, t.tp, func(ctx context.Context) ([]kafka.Record, error) {
 		return nil, t.catchUp(ctx)
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return err == nil && t.commit == h.Commit
+	if err != nil {
+		return false, false, false
+	}
+	return t.commit == h.Commit, t.state.Revision != base && t.commit != h.Commit, true
 }
 
 // Changed delivers a word after commits of other instances.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,13 +66,7 @@ func TestServerKeepsItsOpenAPIDocument(t *testing.T) {
 	if status, answer := s.call(http.MethodPut, path, map[string]any{"properties": map[string]string{"topics": topic, "emit.heartbeats.enabled": "false"}}); status >= 300 {
 		t.Fatalf("put the flow: %d %s", status, answer)
 	}
-	await(t, "the flow runs", func() string {
-		_, answer := s.call(http.MethodGet, path+"/status", nil)
-		if strings.Contains(answer, `"state":"running"`) {
-			return ""
-		}
-		return answer
-	})
+	s.awaitState(path, "running")
 	check := exec.CommandContext(within(t, patience), filepath.Join(filepath.Dir(interpreter), "schemathesis"), "--config-file", filepath.Join("testdata", "schemathesis.toml"),
 		"run", s.url+"/api/v1/openapi.json", "--header", "Authorization: Bearer "+s.token, "--no-color",
 		"--max-examples", "10", "--request-timeout", "30")
@@ -85,5 +78,4 @@ func TestServerKeepsItsOpenAPIDocument(t *testing.T) {
 	if strings.Contains(s.Log(), "a request broke") {
 		t.Error("a request made the server panic; the log says where")
 	}
-	fmt.Println(string(out))
 }

@@ -59,8 +59,36 @@ func (s *served) stop() {
 	s.exit(0)
 }
 
-// call asks the API as the administrator.
-func (s *served) call(method, path string, body any) (int, string) {
+// call asks the API as the administrator. Headers are "Name: value".
+func (s *served) call(method, path string, body any, headers ...string) (int, string) {
+	s.tb.Helper()
+	status, _, answer := s.ask(method, path, body, headers...)
+	return status, answer
+}
+
+// etag is a resource and its revision.
+func (s *served) etag(path string) (answer, tag string) {
+	s.tb.Helper()
+	status, header, answer := s.ask(http.MethodGet, path, nil)
+	if status != http.StatusOK || header.Get("ETag") == "" {
+		s.tb.Fatalf("%s: %d %s", path, status, answer)
+	}
+	return answer, header.Get("ETag")
+}
+
+// awaitState waits until a flow is in a state.
+func (s *served) awaitState(flow, state string) {
+	s.tb.Helper()
+	await(s.tb, "the flow is "+state, func() string {
+		_, answer := s.call(http.MethodGet, flow+"/status", nil)
+		if strings.Contains(answer, `"state":"`+state+`"`) {
+			return ""
+		}
+		return answer
+	})
+}
+
+func (s *served) ask(method, path string, body any, headers ...string) (int, http.Header, string) {
 	s.tb.Helper()
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -72,6 +100,10 @@ func (s *served) call(method, path string, body any) (int, string) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.token)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.tb.Fatal(err)
@@ -81,7 +113,7 @@ func (s *served) call(method, path string, body any) (int, string) {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, resp.Header, string(answer)
 }
 
 // register makes a cluster known, as an operator does.
