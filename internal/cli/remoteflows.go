@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -380,7 +379,6 @@ func (g *globals) follow(ctx context.Context, c *client.Client, r client.Request
 		select {
 		case <-ctx.Done():
 		case <-time.After(followAgain):
-			forgetOldNumbers(ctx, c, r.Query)
 		}
 	}
 	return nil
@@ -394,24 +392,6 @@ func brokeOff(err error) bool {
 
 // interrupted says whether a person ended the verb.
 func interrupted(ctx context.Context) bool { return ctx.Err() != nil }
-
-// forgetOldNumbers begins anew where a server that started again counts its events
-// from the beginning: the number of the last one would hide the new ones.
-func forgetOldNumbers(ctx context.Context, c *client.Client, query url.Values) {
-	after, err := strconv.ParseUint(query.Get("after"), 10, 64)
-	if err != nil {
-		return // none was seen
-	}
-	var answer page[struct {
-		Seq uint64 `json:"seq"`
-	}]
-	if _, err := c.Do(ctx, client.Request{Path: "/api/v1/events"}, &answer); err != nil {
-		return // it is not back yet
-	}
-	if n := len(answer.Items); n == 0 || answer.Items[n-1].Seq < after {
-		query.Del("after")
-	}
-}
 
 // watchView shows statuses as they change.
 type watchView struct {

@@ -79,8 +79,6 @@ type Request struct {
 	Path  string
 	Query url.Values
 	Body  any // sent as JSON; nil: none
-	// IfMatch makes a write hold only for what was read with that ETag.
-	IfMatch string
 }
 
 // Segment escapes a name for a path.
@@ -145,9 +143,6 @@ func (c *Client) send(ctx context.Context, r Request, accept string) (*http.Resp
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-	}
-	if r.IfMatch != "" {
-		req.Header.Set("If-Match", r.IfMatch)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -27,7 +27,7 @@ func dial(t *testing.T, s Server) *Client {
 
 func TestRequestAndAnswer(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer t0ken" || r.Header.Get("If-Match") != `"7"` || r.Method != http.MethodPut ||
+		if r.Header.Get("Authorization") != "Bearer t0ken" || r.Method != http.MethodPut ||
 			r.URL.EscapedPath() != "/base/api/v1/flows/a%2Fb" || r.URL.Query().Get("q") != "x y" {
 			t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 		}
@@ -42,7 +42,7 @@ func TestRequestAndAnswer(t *testing.T) {
 	}
 	var out map[string]string
 	etag, err := dial(t, Server{URL: srv.URL + "/base", TokenFile: file}).Do(t.Context(), Request{
-		Method: http.MethodPut, Path: "/api/v1/flows/" + Segment("a/b"), Query: map[string][]string{"q": {"x y"}}, Body: map[string]string{"k": "v"}, IfMatch: `"7"`,
+		Method: http.MethodPut, Path: "/api/v1/flows/" + Segment("a/b"), Query: map[string][]string{"q": {"x y"}}, Body: map[string]string{"k": "v"},
 	}, &out)
 	if err != nil || etag != `"8"` || out["k"] != "v" {
 		t.Errorf("%v %q %v", err, etag, out)

@@ -15,15 +15,12 @@ const (
 	ScopeAdmin Scope = "admin" // all tenants' resources, and the server itself
 )
 
-// Actor is who asks. The server's own work and the administrator have no tenant.
+// Actor is who asks. The administrator has no tenant.
 type Actor struct {
 	Name   string // for events and logs
 	Tenant string
 	Scopes []Scope
 }
-
-// Server is the actor of the server's own work.
-func Server() Actor { return Actor{Name: "server", Scopes: []Scope{ScopeAdmin}} }
 
 // May says whether the actor has the scope, or one above it.
 func (a Actor) May(s Scope) bool {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"heliograph/internal/cluster"
 	"heliograph/internal/config"
@@ -61,6 +62,7 @@ func New(ctx context.Context, o Options) (*Control, error) {
 	if c.store == nil {
 		c.store = &store.Memory{}
 	}
+	c.events.first = uint64(time.Now().UnixMicro())
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

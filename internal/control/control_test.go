@@ -12,8 +12,9 @@ import (
 )
 
 // admin is a context of the server's owner.
-func admin(t *testing.T) context.Context {
-	return WithActor(t.Context(), Actor{Name: "test", Scopes: []Scope{ScopeAdmin}})
+func admin(tb testing.TB) context.Context {
+	tb.Helper()
+	return WithActor(tb.Context(), Actor{Name: "test", Scopes: []Scope{ScopeAdmin}})
 }
 
 func tenant(t *testing.T, name string) context.Context {

@@ -9,7 +9,9 @@ import (
 // Event is something that happened. Events are for watching, not for counting: a
 // subscriber that is too slow loses some and is told with the kind "lost".
 type Event struct {
-	Seq      uint64 // grows by one with each event of this process
+	// Seq grows by one with each event. It begins with the time at which the process began, so that
+	// a number from before a restart is behind all that came since.
+	Seq      uint64
 	Time     time.Time
 	Kind     string // "cluster.put", "cluster.deleted", "flow.put", "flow.deleted", "flow.state", "flow.paused", "flow.resumed", "flow.restarted", "document.put", "document.deleted", "lost"
 	Resource string // "cluster A", "flow A->B", "document kind/id"
@@ -25,6 +27,8 @@ const keptEvents = 1000
 
 // events are the last ones and those who listen.
 type events struct {
+	first uint64 // of the first event
+
 	mu   sync.Mutex
 	last uint64
 	kept []Event // oldest first
@@ -34,7 +38,7 @@ type events struct {
 func (e *events) publish(ev Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.last++
+	e.last = max(e.last+1, e.first)
 	ev.Seq = e.last
 	if ev.Time.IsZero() {
 		ev.Time = time.Now()

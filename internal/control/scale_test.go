@@ -18,7 +18,7 @@ func many(tb testing.TB, n int) *Control {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx := WithActor(tb.Context(), Server())
+	ctx := admin(tb)
 	changes := []Change{PutCluster{Cluster{Alias: "S", Properties: brokers("s:1")}, Absent}}
 	for i := range n {
 		target := fmt.Sprintf("T%05d", i)
@@ -35,7 +35,7 @@ const thousands = 5000
 
 func BenchmarkListFlows(b *testing.B) {
 	c := many(b, thousands)
-	ctx := WithActor(b.Context(), Server())
+	ctx := admin(b)
 	for b.Loop() {
 		for _, f := range c.Flows(ctx) {
 			if _, ok := c.Status(ctx, f.Source, f.Target); !ok {
@@ -47,7 +47,7 @@ func BenchmarkListFlows(b *testing.B) {
 
 func BenchmarkChangeOneFlowOfMany(b *testing.B) {
 	c := many(b, thousands)
-	ctx := WithActor(b.Context(), Server())
+	ctx := admin(b)
 	for i := 0; b.Loop(); i++ {
 		f := Flow{Source: "S", Target: "T00007", Enabled: true, Paused: true, Properties: map[string]string{"topics": fmt.Sprint("orders", i)}}
 		if _, err := c.PutFlow(ctx, f, Any); err != nil {
@@ -70,7 +70,7 @@ func BenchmarkStart(b *testing.B) {
 func TestAChangeOfOneFlowTouchesNoOther(t *testing.T) {
 	c := many(t, 20)
 	before := c.state.Load()
-	if _, err := c.Resume(WithActor(t.Context(), Server()), "S", "T00003"); err != nil {
+	if _, err := c.Resume(admin(t), "S", "T00003"); err != nil {
 		t.Fatal(err)
 	}
 	after := c.state.Load()

@@ -180,7 +180,7 @@ func TestFilesThatTheAPINamesAreWatched(t *testing.T) {
 	writeFile(t, store, "x")
 	writeFile(t, login, "password=hush\n")
 	s, _ := start(t, "allow: {files: ["+dir+"]}\n")
-	ctx := control.WithActor(t.Context(), control.Server())
+	ctx := control.WithActor(t.Context(), control.Actor{Name: "test", Scopes: []control.Scope{control.ScopeAdmin}})
 	if _, err := s.control.PutCluster(ctx, control.Cluster{Alias: "A", Properties: map[string]string{
 		"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", "ssl.truststore.location": store, "ssl.truststore.type": "PEM",
 		"ssl.truststore.password": "${file:" + login + ":password}",

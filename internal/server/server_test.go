@@ -187,7 +187,7 @@ func TestTheStoreMayLieOnACluster(t *testing.T) {
 	config := fmt.Sprintf("store: {cluster: {bootstrap.servers: %q}, topic: mm2-x.internal, replication_factor: 1}\n", c.ListenAddrs()[0])
 	one, stop := start(t, config)
 	two, stopTwo := start(t, config)
-	ctx := control.WithActor(t.Context(), control.Server())
+	ctx := control.WithActor(t.Context(), control.Actor{Name: "test", Scopes: []control.Scope{control.ScopeAdmin}})
 	if _, err := one.control.PutCluster(ctx, control.Cluster{Alias: "A", Properties: map[string]string{"bootstrap.servers": "a.invalid:1"}}, control.Absent); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestADirectoryIsAConfiguration(t *testing.T) {
 
 func TestAChangedPolicyIsTakenOver(t *testing.T) {
 	s, _ := start(t, "listen: 127.0.0.1:0\n")
-	ctx := control.WithActor(t.Context(), control.Server())
+	ctx := control.WithActor(t.Context(), control.Actor{Name: "test", Scopes: []control.Scope{control.ScopeAdmin}})
 	for _, alias := range []string{"A", "B"} {
 		if _, err := s.control.PutCluster(ctx, control.Cluster{Alias: alias, Properties: map[string]string{"bootstrap.servers": alias + ".invalid:1"}}, control.Absent); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,19 @@ func TestAPathOfAnotherMethodIsTold(t *testing.T) {
 	}
 }
 
+func TestBearer(t *testing.T) {
+	for header, want := range map[string]string{
+		"Bearer t": "t", "bearer t": "t", "BEARER  t": "t", "aivenv1 t": "t", "AivenV1 t": "t", "Basic t": "", "t": "", "": "", "Bearer": "",
+	} {
+		if got := Bearer(header, "aivenv1"); got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+	if got := Bearer("aivenv1 t"); got != "" {
+		t.Errorf("a scheme of another API: %q", got)
+	}
+}
+
 func TestOnlyReadingNeedsNoMoreThanRead(t *testing.T) {
 	for method, want := range map[string]control.Scope{
 		"GET": control.ScopeRead, "HEAD": control.ScopeRead, "POST": control.ScopeWrite, "PUT": control.ScopeWrite,

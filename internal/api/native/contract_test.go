@@ -85,7 +85,7 @@ func serve(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := control.WithActor(t.Context(), control.Server())
+	ctx := control.WithActor(t.Context(), control.Actor{Name: "test", Scopes: []control.Scope{control.ScopeAdmin}})
 	fast := map[string]string{"request.timeout.ms": "1000"}
 	for alias, port := range map[string]string{"A": "1", "B": "2"} {
 		properties := map[string]string{
@@ -392,7 +392,7 @@ func TestAHiddenValueStaysWhatItIs(t *testing.T) {
 	if got := s.ask(t, "admin", "PUT", "/clusters/A", string(body)); got.status != 200 {
 		t.Fatalf("%d: %s", got.status, got.body)
 	}
-	c, err := s.control.Cluster(control.WithActor(t.Context(), control.Server()), "A")
+	c, err := s.control.Cluster(control.WithActor(t.Context(), control.Actor{Name: "test", Scopes: []control.Scope{control.ScopeAdmin}}), "A")
 	if err != nil || !strings.Contains(c.Properties["sasl.jaas.config"], "hush") || c.Properties["client.id"] != "mine" {
 		t.Errorf("%v, %v", c.Properties, err)
 	}
