@@ -67,9 +67,14 @@ func TestServerKeepsItsOpenAPIDocument(t *testing.T) {
 		t.Fatalf("put the flow: %d %s", status, answer)
 	}
 	s.awaitState(path, "running")
-	check := exec.CommandContext(within(t, patience), filepath.Join(filepath.Dir(interpreter), "schemathesis"), "--config-file", filepath.Join("testdata", "schemathesis.toml"),
+	config, err := filepath.Abs(filepath.Join("testdata", "schemathesis.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(within(t, 2*patience), filepath.Join(filepath.Dir(interpreter), "schemathesis"), "--config-file", config,
 		"run", s.url+"/api/v1/openapi.json", "--header", "Authorization: Bearer "+s.token, "--no-color",
 		"--max-examples", "10", "--request-timeout", "30")
+	check.Dir = t.TempDir() // it keeps what it found where it runs, and would begin with that next time
 	check.Env = append(os.Environ(), "SOURCE="+f.from, "TARGET="+f.to)
 	out, err := check.CombinedOutput()
 	if err != nil {
