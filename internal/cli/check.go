@@ -294,7 +294,11 @@ func writeSurvey(b *strings.Builder, s *daemon.Survey) {
 			fmt.Fprintf(b, "  %s  not reached: %s\n", c.Alias, c.Error)
 			continue
 		}
-		fmt.Fprintf(b, "  %s  id %s, Kafka %s, %s; as a target it fences by %s\n", c.Alias, c.ID, c.Version, plural(c.Brokers, "broker"), c.Fence)
+		fmt.Fprintf(b, "  %s  id %s, Kafka %s, %s; as a target it fences by %s", c.Alias, c.ID, c.Version, plural(c.Brokers, "broker"), c.Fence)
+		if c.TransactionProtocol > 0 {
+			fmt.Fprintf(b, ", exactly-once by transaction protocol %d", c.TransactionProtocol)
+		}
+		b.WriteByte('\n')
 	}
 	if len(s.Permissions) > 0 {
 		b.WriteString("permissions needed\n")

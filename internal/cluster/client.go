@@ -38,6 +38,9 @@ type Client struct {
 		sync.Mutex
 		closed bool
 		conns  map[*ProduceConn]struct{}
+		// ender ends transactions by protocol 2: franz-go takes a newest version per
+		// client, not per request. It is made when the first is ended.
+		ender *kgo.Client
 	}
 }
 
@@ -75,13 +78,19 @@ func Open(o Options) (*Client, error) {
 // maxSmallResponse is the most that franz-go takes.
 const maxSmallResponse = 1 << 30
 
-func (c *Client) kgoOptions() []kgo.Opt {
+// versions are the newest that franz-go may use.
+func versions() *kversion.Versions {
 	// Transaction requests stay at protocol 1 even where the cluster's feature
-	// level is 2: the fence needs AddPartitionsToTxn and EndTxn as they were.
-	versions := kversion.Stable()
-	versions.SetMaxKeyVersion(int16(kmsg.InitProducerID), 4)
-	versions.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3)
-	versions.SetMaxKeyVersion(int16(kmsg.EndTxn), 3)
+	// level is 2: the fence needs AddPartitionsToTxn and EndTxn as they were. What
+	// ends by protocol 2 has a client of its own.
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(int16(kmsg.InitProducerID), 4)
+	v.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3)
+	v.SetMaxKeyVersion(int16(kmsg.EndTxn), 3)
+	return v
+}
+
+func (c *Client) kgoOptions() []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.opts.BootstrapServers...),
 		kgo.ClientID(c.opts.ClientID),
@@ -89,7 +98,7 @@ func (c *Client) kgoOptions() []kgo.Opt {
 		kgo.RequestTimeoutOverhead(c.opts.RequestTimeout),
 		kgo.RetryTimeout(c.opts.RequestTimeout),
 		kgo.MetadataMaxAge(c.opts.MetadataMaxAge),
-		kgo.MaxVersions(versions),
+		kgo.MaxVersions(versions()),
 		kgo.WithLogger(newKgoLogger(c.opts.Log)),
 		kgo.BrokerMaxReadBytes(min(max(c.opts.MaxResponseBytes, defaultMaxResponseBytes), maxSmallResponse)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -112,6 +121,7 @@ func (c *Client) Alias() string { return c.opts.Alias }
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.mu.closed = true
+	ender := c.mu.ender
 	conns := make([]*ProduceConn, 0, len(c.mu.conns))
 	for p := range c.mu.conns {
 		conns = append(conns, p)
@@ -123,6 +133,9 @@ func (c *Client) Close() {
 	c.cancel()
 	c.wg.Wait()
 	c.kgo.Close()
+	if ender != nil {
+		ender.Close()
+	}
 	c.fetchPool.close()
 	c.smallPool.close()
 }

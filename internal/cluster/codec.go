@@ -19,8 +19,10 @@ const (
 	produceFlexible int16 = 9
 	produceTopicIDs int16 = 13
 	// produceTxn1 is the last version in which a transactional id does not mean
-	// that the append itself adds the partition (KIP-890).
+	// that the append itself adds the partition, produceTxn2 the first in which
+	// it does (KIP-890).
 	produceTxn1 int16 = 11
+	produceTxn2 int16 = 12
 )
 
 func appendInt16(dst []byte, v int16) []byte { return binary.BigEndian.AppendUint16(dst, uint16(v)) }

@@ -36,18 +36,32 @@ func (c *Client) Features(ctx context.Context) (kafka.Features, error) {
 	all := make(speaks)
 	for _, a := range answers {
 		all.narrow(a)
-		for _, feature := range a.FinalizedFeatures {
-			if feature.Name == featureTransactions {
-				f.TransactionVersion = feature.MaxVersionLevel
-			}
-		}
 	}
+	f.TransactionVersion = transactionVersion(answers)
 	f.Version = oldestRelease(answers)
 	f.TopicIDs = all.version(kmsg.Metadata) >= 10
 	f.IncrementalAlterConfigs = all.version(kmsg.IncrementalAlterConfigs) >= 0
 	f.Transactions = all.version(kmsg.InitProducerID) >= 0 &&
 		all.version(kmsg.AddPartitionsToTxn) >= 0 && all.version(kmsg.EndTxn) >= 0
 	return f, nil
+}
+
+// transactionVersion is the level of transaction.version that the broker with the
+// newest view of the finalized features tells; 0 where none does.
+func transactionVersion(answers []*kmsg.ApiVersionsResponse) (level int16) {
+	newest := int64(-1)
+	for _, a := range answers {
+		if a.FinalizedFeaturesEpoch < newest {
+			continue
+		}
+		newest, level = a.FinalizedFeaturesEpoch, 0
+		for _, feature := range a.FinalizedFeatures {
+			if feature.Name == featureTransactions {
+				level = feature.MaxVersionLevel
+			}
+		}
+	}
+	return level
 }
 
 func (c *Client) apiVersions(ctx context.Context, meta *kmsg.MetadataResponse) ([]*kmsg.ApiVersionsResponse, error) {

@@ -119,6 +119,15 @@ func (p *ProduceConn) Send(req *kafka.ProduceRequest, done func(*kafka.Produced,
 		p.mu.Unlock()
 		return p.refuse(errors.New("too many requests wait on one connection"))
 	}
+	if req.Joins && p.mu.link.produce < produceTxn2 {
+		// An older version would write outside of any transaction that the coordinator knows.
+		addr := p.mu.link.addr
+		p.mu.Unlock()
+		return &kafka.Error{
+			Op: "produce", Cluster: p.client.opts.Alias, Subject: addr, Class: kafka.ClassRefresh, Err: kafka.CodeUnsupportedVersion,
+			Hint: "the broker is older than the cluster's feature transaction.version says",
+		}
+	}
 	p.mu.queue = append(p.mu.queue, pendingProduce{req: req, done: done})
 	p.drainLocked()
 	return nil

@@ -19,10 +19,11 @@ type produceEncoder struct {
 }
 
 // choose picks the version and how topics are named. A transactional id keeps
-// to the versions in which the coordinator must know the partition beforehand.
+// to the versions in which the coordinator must know the partition beforehand,
+// unless partitions are to join by the request.
 func (e *produceEncoder) choose(req *kafka.ProduceRequest, newest int16) (version int16, byID bool) {
 	version = newest
-	if req.TransactionalID != "" {
+	if req.TransactionalID != "" && !req.Joins {
 		version = min(version, produceTxn1)
 	}
 	if version < produceTopicIDs {

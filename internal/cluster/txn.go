@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"heliograph/internal/kafka"
@@ -89,6 +90,55 @@ func (c *Client) EndTxn(ctx context.Context, txnID string, pid kafka.ProducerID,
 		return c.fail(op, txnID, err)
 	}
 	return c.answered(op, txnID, resp.ErrorCode, nil)
+}
+
+// endTxn2 is the first version of EndTxn that answers the producer id and epoch of
+// the next transaction.
+const endTxn2 = 5
+
+// CommitTxn commits by protocol 2 (KIP-890's second part) and returns under which
+// producer id and epoch the lane goes on. Asked again after a lost answer it
+// answers the same, unless another owner has taken the id over.
+func (c *Client) CommitTxn(ctx context.Context, txnID string, pid kafka.ProducerID) (kafka.ProducerID, error) {
+	const op = "commit transaction"
+	ender, err := c.ender()
+	if err != nil {
+		return kafka.NoProducer, c.fail(op, txnID, err)
+	}
+	req := kmsg.NewPtrEndTxnRequest()
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = txnID, pid.ID, pid.Epoch, true
+	resp, err := req.RequestWith(ctx, ender)
+	if err != nil {
+		return kafka.NoProducer, c.fail(op, txnID, err)
+	}
+	if err := c.answered(op, txnID, resp.ErrorCode, nil); err != nil {
+		return kafka.NoProducer, err
+	}
+	if resp.Version < endTxn2 || resp.ProducerID < 0 {
+		return kafka.NoProducer, &kafka.Error{
+			Op: op, Cluster: c.opts.Alias, Subject: txnID, Class: kafka.ClassOperator, Err: kafka.CodeUnsupportedVersion,
+			Hint: "the coordinator is older than the cluster's feature transaction.version says",
+		}
+	}
+	return kafka.ProducerID{ID: resp.ProducerID, Epoch: resp.ProducerEpoch}, nil
+}
+
+func (c *Client) ender() (*kgo.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return nil, errClientClosed
+	}
+	if c.mu.ender == nil {
+		v := versions()
+		v.SetMaxKeyVersion(int16(kmsg.EndTxn), endTxn2)
+		cl, err := kgo.NewClient(append(c.kgoOptions(), kgo.MaxVersions(v))...)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.ender = cl
+	}
+	return c.mu.ender, nil
 }
 
 // FindTransactionCoordinator asks who coordinates a transactional id. A cluster

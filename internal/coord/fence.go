@@ -71,7 +71,9 @@ func (k *Keeper) identifyPlain(ctx context.Context, cause error) (identity, erro
 	return identity{producer: pid, fence: FenceLease, why: cause.Error()}, nil
 }
 
-// mark writes an abort marker into partitions, under the lane's identity. A
+// mark writes an abort marker into partitions, under the lane's identity. It keeps
+// to protocol 1 on every feature level: the epoch that InitProducerId gave stays,
+// and whether an owner holds the newest one hangs on no answer that may be lost. A
 // deleted partition would fail the whole request, so that each failing set is
 // tried partition by partition; those that cannot be marked are left out and
 // named.
@@ -134,10 +136,27 @@ func (k *Keeper) retry(ctx context.Context, ask func() error) error {
 	return err
 }
 
+// NoteTransactionVersion tells the target's finalized feature transaction.version.
+// It may be raised and lowered while lanes run.
+func (k *Keeper) NoteTransactionVersion(level int16) { k.transactionVersion.Store(int32(level)) }
+
+// ProtocolOf is the protocol of transactions that a cluster's feature level asks for.
+func ProtocolOf(transactionVersion int16) replicate.Protocol {
+	if transactionVersion >= 2 {
+		return replicate.Protocol2
+	}
+	return replicate.Protocol1
+}
+
 // transactions is a lane's transactional id for the data plane.
 type transactions struct {
 	keeper *Keeper
-	id     identity
+	txnID  string
+}
+
+// Protocol follows the target's feature level.
+func (t transactions) Protocol() replicate.Protocol {
+	return ProtocolOf(int16(t.keeper.transactionVersion.Load()))
 }
 
 // completePause is the pause while the coordinator still writes the last
@@ -145,9 +164,9 @@ type transactions struct {
 const completePause = 3 * time.Millisecond
 
 // Add opens the transaction if need be and adds partitions to it.
-func (t transactions) Add(ctx context.Context, tps []kafka.TopicPartition) error {
+func (t transactions) Add(ctx context.Context, pid kafka.ProducerID, tps []kafka.TopicPartition) error {
 	for {
-		err := t.keeper.target.AddPartitionsToTxn(ctx, t.id.txnID, t.id.producer, tps)
+		err := t.keeper.target.AddPartitionsToTxn(ctx, t.txnID, pid, tps)
 		if kafka.CodeOf(err) != kafka.CodeConcurrentTransactions || ctx.Err() != nil {
 			return err
 		}
@@ -155,7 +174,10 @@ func (t transactions) Add(ctx context.Context, tps []kafka.TopicPartition) error
 	}
 }
 
-// End commits or aborts it.
-func (t transactions) End(ctx context.Context, commit bool) error {
-	return t.keeper.target.EndTxn(ctx, t.id.txnID, t.id.producer, commit)
+// Commit commits it.
+func (t transactions) Commit(ctx context.Context, p replicate.Protocol, pid kafka.ProducerID) (kafka.ProducerID, error) {
+	if p == replicate.Protocol2 {
+		return t.keeper.target.CommitTxn(ctx, t.txnID, pid)
+	}
+	return pid, t.keeper.target.EndTxn(ctx, t.txnID, pid, true)
 }

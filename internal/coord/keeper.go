@@ -93,6 +93,8 @@ type Keeper struct {
 	// expiration is how long the target remembers transactional ids; 0 where it
 	// does not tell.
 	expiration atomic.Int64
+	// transactionVersion is the target's feature level of transactions.
+	transactionVersion atomic.Int32
 }
 
 // NewKeeper makes a keeper that owns nothing yet.

@@ -165,7 +165,7 @@ func (o *ownedLane) keepAlive(ctx context.Context) {
 		return
 	}
 	tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
-	if _, err := o.mark(ctx, tp); err != nil && ctx.Err() == nil {
+	if _, _, err := o.mark(ctx, tp); err != nil && ctx.Err() == nil {
 		o.keeper.log.Warn("the lane's transactional id was not kept alive", "lane", o.index, "err", err)
 	}
 }
@@ -312,7 +312,7 @@ func (o *ownedLane) open(ctx context.Context) error {
 		},
 	}
 	if o.keeper.opts.ExactlyOnce {
-		spec.TransactionalID, spec.Transactions = id.txnID, transactions{o.keeper, id}
+		spec.TransactionalID, spec.Transactions = id.txnID, transactions{o.keeper, id.txnID}
 	}
 	o.lane = o.keeper.task.OpenLane(spec)
 	return nil

@@ -210,6 +210,17 @@ func (m *model) EndTxn(_ context.Context, _ string, pid kafka.ProducerID, _ bool
 	return nil
 }
 
+// CommitTxn commits by protocol 2: the epoch rises.
+func (m *model) CommitTxn(ctx context.Context, txnID string, pid kafka.ProducerID) (kafka.ProducerID, error) {
+	if err := m.EndTxn(ctx, txnID, pid, true); err != nil {
+		return kafka.NoProducer, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pid.Epoch++
+	return m.pid, nil
+}
+
 // writeMarkers does what a slow coordinator does in the end.
 func (m *model) writeMarkers() {
 	m.mu.Lock()

@@ -22,4 +22,5 @@ type Target interface {
 	InitProducerID(ctx context.Context, transactionalID string, timeout time.Duration) (kafka.ProducerID, error)
 	AddPartitionsToTxn(ctx context.Context, transactionalID string, pid kafka.ProducerID, tps []kafka.TopicPartition) error
 	EndTxn(ctx context.Context, transactionalID string, pid kafka.ProducerID, commit bool) error
+	CommitTxn(ctx context.Context, transactionalID string, pid kafka.ProducerID) (kafka.ProducerID, error)
 }

@@ -32,17 +32,16 @@ func (r *scanRun) end() {
 }
 
 // scan finds one partition's place, starts its track, and returns how many
-// records it found behind the position.
-func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()) int {
+// records it found behind the position. marker is whose marker the partition got;
+// none where it was not fenced.
+func (o *ownedLane) scan(ctx context.Context, s placed, marker kafka.ProducerID, wait func()) int {
 	k := o.keeper
-	to := limit{marker: kafka.NoProducer, end: int64(s.in.TargetLog.End)}
+	to := limit{marker: marker, end: int64(s.in.TargetLog.End)}
 	var writers map[int64]bool
 	if s.p.Anchored {
 		writers = map[int64]bool{s.in.Stored.Facts.ProducerID: true, o.id.producer.ID: true}
 	}
-	if marked {
-		to.marker = o.id.producer
-	} else if s.p.Anchored && !s.in.Stored.Facts.Clean {
+	if !to.hasMarker() && s.p.Anchored && !s.in.Stored.Facts.Clean {
 		wait() // until the last owner's session must have ended
 		if end := k.target.ListOffsets(ctx, []kafka.TopicPartition{s.Target}, kafka.Latest, kafka.ReadUncommitted)[s.Target]; end.Err == nil {
 			to.end = end.Offset
@@ -52,8 +51,10 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marked bool, wait func()
 	f, err := o.find(ctx, &sc, s, writers, to)
 	for errors.Is(err, errNoMarker) && ctx.Err() == nil {
 		k.log.Warn("the fence did not reach a partition, fencing it again", "lane", o.index, "topic", s.Target.Topic, "partition", s.Target.Partition)
-		if _, err := o.mark(ctx, s.Target); err != nil {
+		if marked, by, err := o.mark(ctx, s.Target); err != nil {
 			k.log.Warn("a partition cannot be fenced yet", "topic", s.Target.Topic, "partition", s.Target.Partition, "err", err)
+		} else if marked[s.Target] {
+			to.marker = by
 		}
 		f, err = k.scanFrom(ctx, &sc, &s, writers, to)
 	}

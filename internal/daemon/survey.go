@@ -40,6 +40,9 @@ type ClusterSurvey struct {
 	// Fence is how an owner of a lane makes sure that the last one is silent, on
 	// this cluster as a target.
 	Fence string `json:"fence,omitempty"`
+	// TransactionProtocol is the one that exactly-once flows into this cluster use;
+	// 0 where it serves none.
+	TransactionProtocol int `json:"transaction_protocol,omitempty"`
 	// IncrementalAlterConfigs is false on brokers before 2.3.
 	IncrementalAlterConfigs bool `json:"incremental_alter_configs"`
 	// RoundTripMillis is how long an answer takes at the least.

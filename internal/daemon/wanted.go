@@ -80,6 +80,7 @@ func askCluster(ctx context.Context, alias mirror.ClusterAlias, c *cluster.Clien
 	s.Fence = string(coord.FenceLease)
 	if f.Transactions {
 		s.Fence = string(coord.FenceMarker)
+		s.TransactionProtocol = int(coord.ProtocolOf(f.TransactionVersion))
 	}
 	return s
 }

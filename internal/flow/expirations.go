@@ -4,6 +4,9 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"heliograph/internal/coord"
+	"heliograph/internal/kafka"
 )
 
 // expirationsEvery is how often the target's expirations are asked for: they may
@@ -32,6 +35,35 @@ func (f *Flow) addExpirations(p *parts) {
 			p.task.NoteExpiration(producers)
 		} else if known {
 			p.task.NoteExpiration(transactions)
+		}
+		return nil
+	}))
+}
+
+// levelEvery is how often an exactly-once flow asks for the target's feature level.
+// A change of it is followed by the next transaction; until it is noticed the
+// protocol of before goes on, which brokers serve on either level.
+const levelEvery = 30 * time.Second
+
+// addTransactionVersion keeps the protocol of an exactly-once flow's transactions in
+// step with the target's feature level, which may be raised and lowered.
+func (f *Flow) addTransactionVersion(p *parts, now kafka.Features) {
+	level := now.TransactionVersion
+	p.keeper.NoteTransactionVersion(level)
+	if !f.spec.Data.ExactlyOnce {
+		return
+	}
+	f.deps.Log.Info("transactions follow the target's feature level", "transaction.version", level, "protocol", int(coord.ProtocolOf(level)))
+	p.loops = append(p.loops, f.loop("transaction version", levelEvery, func(ctx context.Context, _ time.Time) error {
+		features, err := f.target.Features(ctx)
+		if err != nil {
+			f.deps.Log.Debug("the target's feature level is not known, it is taken to be as before", "err", err)
+			return nil
+		}
+		if features.TransactionVersion != level {
+			level = features.TransactionVersion
+			f.deps.Log.Info("the target's feature level of transactions has changed", "transaction.version", level, "protocol", int(coord.ProtocolOf(level)))
+			p.keeper.NoteTransactionVersion(level)
 		}
 		return nil
 	}))

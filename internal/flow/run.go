@@ -168,6 +168,7 @@ func (f *Flow) build(source, target kafka.Features, lanes, runs int32) *parts {
 	f.addPromotion(p)
 	f.addProgress(p)
 	f.addExpirations(p)
+	f.addTransactionVersion(p, target)
 	return p
 }
 

@@ -10,9 +10,11 @@ type ProducePartition struct {
 }
 
 // ProduceRequest carries at most one batch per partition. TransactionalID is
-// empty outside transactions.
+// empty outside transactions. Joins has the partitions join the transaction by
+// being written to (KIP-890's second part); without it they were added before.
 type ProduceRequest struct {
 	TransactionalID string
+	Joins           bool
 	Acks            int16
 	TimeoutMillis   int32
 	Partitions      []ProducePartition

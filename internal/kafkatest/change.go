@@ -6,7 +6,39 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
+
+// SetFeature raises or lowers a finalized feature of the running cluster.
+func (c *Cluster) SetFeature(ctx context.Context, feature string, level int16) error {
+	const up, down = 1, 2
+	cl, err := c.Open()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for _, kind := range []int8{up, down} {
+		req := kmsg.NewPtrUpdateFeaturesRequest()
+		u := kmsg.NewUpdateFeaturesRequestFeatureUpdate()
+		u.Feature, u.MaxVersionLevel, u.UpgradeType = feature, level, kind
+		req.FeatureUpdates = append(req.FeatureUpdates, u)
+		var resp *kmsg.UpdateFeaturesResponse
+		if resp, err = req.RequestWith(ctx, cl); err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if err == nil {
+			for _, r := range resp.Results {
+				err = errors.Join(err, kerr.ErrorForCode(r.ErrorCode))
+			}
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("set feature %s of cluster %s to %d: %w", feature, c.opts.Name, level, err)
+}
 
 // Upgrade restarts the broker with the jars of another release, on the same data.
 func (b *Broker) Upgrade(ctx context.Context, version string) error {

@@ -55,6 +55,8 @@ type ClusterOptions struct {
 	Proxied bool
 	// Racks are the racks of the brokers, in the order of their ids; none by default.
 	Racks []string
+	// Features are finalized at a level of their own instead of the release's default.
+	Features map[string]int16
 	// Properties are added to every broker's server.properties and win over the harness's.
 	Properties map[string]string
 	// Disk is the size in bytes of a file system of its own that each broker's data

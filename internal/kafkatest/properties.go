@@ -181,6 +181,9 @@ func (c *Cluster) format(ctx context.Context, props string) error {
 		return nil
 	}
 	args := javaArgs(c.jars, append([]string{"-Xmx128m"}, quickJVM...), "kafka.tools.StorageTool", "format", "-t", c.id, "-c", props)
+	for _, feature := range slices.Sorted(maps.Keys(c.opts.Features)) {
+		args = append(args, "--feature", fmt.Sprintf("%s=%d", feature, c.opts.Features[feature]))
+	}
 	if out, err := exec.CommandContext(ctx, "java", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("format storage: %w: %s", err, lastLines(string(out), 10))
 	}

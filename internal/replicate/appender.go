@@ -100,6 +100,22 @@ func (a *appender) take() *Entry {
 	return e
 }
 
+// adopt goes on under another identity, whose sequences begin at 0. Only while
+// nothing is unanswered or in doubt: what was sent under the last identity is
+// settled, or was refused.
+func (a *appender) adopt(p kafka.ProducerID) {
+	if a.producer == p {
+		return
+	}
+	if a.producer.ID != p.ID {
+		a.confirmed = false // the leader has no state of it
+	}
+	a.producer, a.nextSequence = p, 0
+	for i := range a.entries.len() {
+		a.entries.at(i).sequence = noSequence
+	}
+}
+
 // addSequence counts on and wraps as brokers do (DefaultRecordBatch.incrementSequence).
 func addSequence(seq, n int32) int32 { return int32((int64(seq) + int64(n)) & 0x7fffffff) }
 

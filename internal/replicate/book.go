@@ -28,8 +28,15 @@ type book struct {
 func (b *book) init(l *Lane, tp kafka.TopicPartition) {
 	b.lane = l
 	b.tp, b.owner, b.txnID = tp, b, l.spec.TransactionalID
-	b.app.producer, b.app.transactional = l.producer, l.transactional()
+	b.app.producer, b.app.transactional = l.producer(), l.transactional()
 	b.leased, b.always = l.spec.Leased, l.spec.Unfenced
+}
+
+// adopt has the book write under the lane's present identity.
+func (b *book) adopt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.adoptLocked(b.lane)
 }
 
 // sick reports whether the book needs its leader looked for.
@@ -182,6 +189,10 @@ func (b *book) onSettled(e *Entry) {
 func (b *book) onHalted(f failure) {
 	b.lastErr = f.text()
 	switch {
+	case f.code == kafka.CodeInvalidTxnState && b.app.entries.at(0).plain:
+		// The marker of our own transaction is still on its way to the partition; an
+		// owner that was replaced would be refused for its epoch.
+		b.lane.signal()
 	case f.class == kafka.ClassFence:
 		b.lane.end(b.tp.String()+": "+f.text(), true)
 	case f.class == kafka.ClassData || f.class == kafka.ClassBug || f.code == kafka.CodeTransactionAbortable:

@@ -23,9 +23,10 @@ func TestForeignRecordsPark(t *testing.T) {
 func foreignRecordsPark(t *testing.T, transactional bool) {
 	r := newRig(1, 0, 1)
 	r.policy.ParkForeign = true
-	txn := modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}
+	pid := kafka.ProducerID{ID: 7, Epoch: 1}
+	txn := r.target.transactional(pid, 2)
 	lane := LaneSpec{
-		Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+		Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 		Ended: func(string, bool) {},
 	}
 	if transactional {

@@ -125,7 +125,7 @@ func outlive(t *testing.T, topic, mode string, busy bool) {
 		Producer: kafka.ProducerID{ID: 7, Epoch: 1}, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 	}
 	if mode == ModeExactlyOnce {
-		open.TransactionalID, open.Transactions = "A-mm2-MirrorSourceConnector-0", modelTransactions{r.target, open.Producer}
+		open.TransactionalID, open.Transactions = "A-mm2-MirrorSourceConnector-0", r.target.transactional(open.Producer, 0)
 	}
 	l := r.task.OpenLane(open)
 	for p := range int32(2) {

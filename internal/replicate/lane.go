@@ -34,9 +34,8 @@ type LaneSpec struct {
 // producer identity, the positions and the offset map of the tracks that hash
 // to it.
 type Lane struct {
-	task     *Task
-	spec     LaneSpec
-	producer kafka.ProducerID
+	task *Task
+	spec LaneSpec
 
 	positions, runs book
 
@@ -45,6 +44,7 @@ type Lane struct {
 		tracks   map[kafka.TopicPartition]*Track // by source partition
 		announce []*Track                        // wait for their first position to be written
 		ended    bool
+		producer kafka.ProducerID
 	}
 	txn    transaction
 	wake   chan struct{}
@@ -56,8 +56,8 @@ type Lane struct {
 // OpenLane starts a lane that coord has fenced. Its tracks come by [Lane.Start].
 func (t *Task) OpenLane(spec LaneSpec) *Lane {
 	ctx, cancel := context.WithCancel(t.ctx)
-	l := &Lane{task: t, spec: spec, producer: spec.Producer, wake: make(chan struct{}, 1), over: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
-	l.set.tracks = map[kafka.TopicPartition]*Track{}
+	l := &Lane{task: t, spec: spec, wake: make(chan struct{}, 1), over: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
+	l.set.tracks, l.set.producer = map[kafka.TopicPartition]*Track{}, spec.Producer
 	l.txn.turn = make(chan struct{}, 1)
 	l.positions.init(l, spec.Positions)
 	l.runs.init(l, spec.Runs)

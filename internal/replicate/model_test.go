@@ -27,8 +27,9 @@ type model struct {
 	fault float64 // probability of a fault per request or partition
 	nodes int32
 	parts map[kafka.TopicPartition]*modelPartition
-	calm  bool                // no more faults
-	txns  map[int64]*modelTxn // by producer id
+	calm  bool // no more faults
+	// coordinator is that of the only transactional id.
+	coordinator modelCoordinator
 	// stale are topic ids that clients remember from before their topics were made
 	// again, until they ask.
 	stale map[kafka.TopicPartition]kafka.TopicID
@@ -50,12 +51,14 @@ type modelPartition struct {
 	end       int64
 	denied    bool // nobody may read it
 	producers map[int64]*modelProducer
+	open      *modelTxn                     // whose records no marker follows yet
 	refuse    func(batch []byte) kafka.Code // a rule of the topic
 }
 
 type modelProducer struct {
-	epoch int16
-	last  []modelBatch // the newest five
+	epoch  int16
+	last   []modelBatch // the newest five
+	marked bool         // nothing but a marker was written in the epoch
 }
 
 type modelBatch struct {
@@ -64,7 +67,7 @@ type modelBatch struct {
 }
 
 func newModel(seed uint64, fault float64, nodes int32) *model {
-	return &model{hung: map[int32]time.Time{}, late: map[int32][]*kafka.ProduceRequest{}, txns: map[int64]*modelTxn{}, rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
+	return &model{hung: map[int32]time.Time{}, late: map[int32][]*kafka.ProduceRequest{}, rng: rand.New(rand.NewPCG(seed, 2)), fault: fault, nodes: nodes, parts: map[kafka.TopicPartition]*modelPartition{}}
 }
 
 func (m *model) create(topic string, partitions int32) {
@@ -144,6 +147,19 @@ func (p *modelPartition) produce(batch []byte, txn *modelTxn) (int64, kafka.Code
 	if h.ProducerEpoch < pr.epoch {
 		return 0, kafka.CodeInvalidProducerEpoch
 	}
+	if txn == nil && p.open != nil && p.open.producer == h.ProducerID {
+		return 0, kafka.CodeInvalidTxnState // a plain batch, and the marker is still to come
+	}
+	if h.ProducerEpoch > pr.epoch {
+		if h.BaseSequence != 0 {
+			return 0, kafka.CodeOutOfOrderSequenceNumber
+		}
+		pr.epoch, pr.last, pr.marked = h.ProducerEpoch, nil, false
+	}
+	if pr.marked && h.BaseSequence != 0 {
+		return 0, kafka.CodeOutOfOrderSequenceNumber // a marker began the epoch
+	}
+	pr.marked = false
 	for _, old := range pr.last {
 		if old.first == h.BaseSequence && old.last == last {
 			return old.base, kafka.CodeNone // a repeat of one of the last five
@@ -154,6 +170,9 @@ func (p *modelPartition) produce(batch []byte, txn *modelTxn) (int64, kafka.Code
 	}
 	base := p.store(batch)
 	p.fates[len(p.fates)-1] = txn
+	if txn != nil {
+		p.open = txn
+	}
 	pr.last = append(pr.last, modelBatch{h.BaseSequence, last, base})
 	if len(pr.last) > maxOpen {
 		pr.last = pr.last[1:]
@@ -419,7 +438,7 @@ func (p *modelProduce) apply(req *kafka.ProduceRequest) (*kafka.Produced, error)
 				log.leader, log.epoch = (log.leader+1)%m.nodes, log.epoch+1
 			}
 		default:
-			out.BaseOffset, out.Code = m.produceLocked(part, req.TransactionalID)
+			out.BaseOffset, out.Code = m.produceLocked(part, req)
 			if out.Code == kafka.CodeNone && m.fails() {
 				out.Code = kafka.CodeNotEnoughReplicasAfterAppend // stored, but not acknowledged
 			}
@@ -487,7 +506,7 @@ func (m *model) wake(node int32) {
 	for _, req := range m.late[node] {
 		for _, part := range req.Partitions {
 			if m.parts[part.TopicPartition].leader == node {
-				_, _ = m.produceLocked(part, req.TransactionalID) // nobody hears the answer
+				_, _ = m.produceLocked(part, req) // nobody hears the answer
 			}
 		}
 	}
@@ -504,7 +523,7 @@ func (m *model) values(t *testing.T, tp kafka.TopicPartition) []string {
 	defer m.mu.Unlock()
 	var out []string
 	for i, raw := range m.parts[tp].batches {
-		if txn := m.parts[tp].fates[i]; txn != nil && txn.state != txnCommitted {
+		if txn := m.parts[tp].fates[i]; txn != nil && !txn.committed {
 			continue // a read_committed reader does not see it
 		}
 		h, err := recordbatch.ParseHeader(raw)
@@ -536,41 +555,6 @@ func batchOf(t *testing.T, codec recordbatch.Codec, first, n int) []byte {
 	return b
 }
 
-// modelTxn is one transaction of a producer.
-type modelTxn struct {
-	epoch int16
-	state txnState
-	parts map[kafka.TopicPartition]bool
-}
-
-type txnState uint8
-
-const (
-	txnOpen txnState = iota
-	txnCommitted
-	txnAborted
-)
-
-// produceLocked checks what the transaction coordinator checks, then appends.
-func (m *model) produceLocked(part kafka.ProducePartition, txnID string) (int64, kafka.Code) {
-	h, err := recordbatch.ParseHeader(part.Batch)
-	if err != nil {
-		return 0, kafka.CodeCorruptMessage
-	}
-	b := recordbatch.Batch{Header: h, Bytes: part.Batch}
-	if !b.Transactional() {
-		return m.parts[part.TopicPartition].produce(part.Batch, nil)
-	}
-	if txnID == "" {
-		return 0, kafka.CodeTransactionalIDAuthorizationFailed
-	}
-	txn := m.txns[h.ProducerID]
-	if txn == nil || txn.state != txnOpen || txn.epoch != h.ProducerEpoch || !txn.parts[part.TopicPartition] {
-		return 0, kafka.CodeInvalidTxnState
-	}
-	return m.parts[part.TopicPartition].produce(part.Batch, txn)
-}
-
 // countRecords counts the records that lie in a part of a log.
 func (m *model) countRecords(_ context.Context, tp kafka.TopicPartition, from, to mirror.DownstreamOffset) (int64, error) {
 	m.mu.Lock()
@@ -581,89 +565,9 @@ func (m *model) countRecords(_ context.Context, tp kafka.TopicPartition, from, t
 		if err != nil {
 			return 0, err
 		}
-		if h.BaseOffset >= int64(from) && h.BaseOffset < int64(to) {
+		if h.BaseOffset+int64(h.Count) > int64(from) && h.BaseOffset < int64(to) {
 			n += int64(h.Count)
 		}
 	}
 	return n, nil
-}
-
-// endLocked writes the markers of a transaction.
-func (m *model) endLocked(pid int64, txn *modelTxn, state txnState, epoch int16) {
-	txn.state = state
-	for tp := range txn.parts {
-		p := m.parts[tp]
-		p.end++
-		for m.fails() {
-			p.end++ // a coordinator that moves writes its markers again
-		}
-		if pr := p.producers[pid]; pr != nil && epoch > pr.epoch {
-			pr.epoch, pr.last = epoch, nil
-		}
-	}
-}
-
-// initProducer takes a producer id over: it raises the epoch and aborts what is open.
-func (m *model) initProducer(pid kafka.ProducerID) kafka.ProducerID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	pid.Epoch++
-	if txn := m.txns[pid.ID]; txn != nil && txn.state == txnOpen {
-		m.endLocked(pid.ID, txn, txnAborted, pid.Epoch)
-	}
-	return pid
-}
-
-// modelTransactions is a lane's transactional id at the model's coordinator.
-type modelTransactions struct {
-	m   *model
-	pid kafka.ProducerID
-}
-
-func (t modelTransactions) Add(_ context.Context, tps []kafka.TopicPartition) error {
-	t.m.mu.Lock()
-	defer t.m.mu.Unlock()
-	if t.m.fails() {
-		return kafka.CodeCoordinatorNotAvailable
-	}
-	txn := t.m.txns[t.pid.ID]
-	if txn != nil && txn.epoch > t.pid.Epoch {
-		return kafka.CodeProducerFenced
-	}
-	if txn == nil || txn.state != txnOpen {
-		txn = &modelTxn{epoch: t.pid.Epoch, parts: map[kafka.TopicPartition]bool{}}
-		t.m.txns[t.pid.ID] = txn
-	}
-	for _, tp := range tps {
-		txn.parts[tp] = true
-	}
-	if t.m.fails() {
-		return errCut // added, but the answer is lost
-	}
-	return nil
-}
-
-func (t modelTransactions) End(_ context.Context, commit bool) error {
-	t.m.mu.Lock()
-	defer t.m.mu.Unlock()
-	if t.m.fails() {
-		return kafka.CodeNotCoordinator
-	}
-	txn := t.m.txns[t.pid.ID]
-	state := txnAborted
-	if commit {
-		state = txnCommitted
-	}
-	switch {
-	case txn == nil || txn.epoch != t.pid.Epoch:
-		return kafka.CodeProducerFenced
-	case txn.state == txnOpen:
-		t.m.endLocked(t.pid.ID, txn, state, t.pid.Epoch)
-	case txn.state != state:
-		return kafka.CodeInvalidTxnState
-	}
-	if t.m.fails() {
-		return errCut // ended, but the answer is lost
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package replicate
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/mirror"
@@ -17,6 +18,9 @@ type outlet struct {
 	tp    kafka.TopicPartition
 	owner outletOwner
 	txnID string // of the lane's transactions; empty outside exactly-once
+	// joins has the partition join the transaction by being written to. It is the
+	// same for all outlets of a lane while its transaction is open.
+	joins atomic.Bool
 
 	// merger joins small batches before they are sent; nil does not.
 	merger *merger

@@ -27,6 +27,7 @@ func (l *Lane) snapshot(tracks []*Track, clean bool, now int64) (positions, chun
 // snapshot takes the track's position as MirrorMaker's record with our facts in
 // a header, and the map's changed chunks.
 func (tr *Track) snapshot(clean bool, now int64) entryFor {
+	producer := tr.lane.producer()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.dirty, tr.forgotten = false, false
@@ -36,7 +37,7 @@ func (tr *Track) snapshot(clean bool, now int64) entryFor {
 		Topic: tr.spec.Source.Topic, Partition: tr.spec.Source.Partition,
 	}
 	facts := mirror.PositionFacts{
-		Clean: clean && tr.app.idle(), ProducerID: tr.lane.producer.ID, ProducerEpoch: tr.lane.producer.Epoch,
+		Clean: clean && tr.app.idle(), ProducerID: producer.ID, ProducerEpoch: producer.Epoch,
 		NextTarget:    tr.write,
 		SourceCluster: o.SourceClusterID, TargetCluster: o.TargetClusterID,
 		SourceTopicID: tr.spec.SourceID, TargetTopicID: tr.spec.TargetID,

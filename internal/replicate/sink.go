@@ -254,6 +254,7 @@ func (s *sink) build() *request {
 			req.Partitions = append(req.Partitions, p)
 			req.outlets = append(req.outlets, o)
 			req.bytes += len(p.Batch)
+			req.Joins = o.joins.Load() // its transaction cannot end before the answer
 		}
 		if more {
 			s.enqueue(o)

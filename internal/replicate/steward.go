@@ -132,6 +132,8 @@ func (w *steward) visitSource(ctx context.Context, sick []*Track) {
 		case w.task.routeSourceLocked(tr):
 			if tr.app.phase == flowing {
 				tr.runLocked()
+			} else {
+				w.watch(tr, ailSource) // the target's trouble may end without a visit
 			}
 		default:
 			w.watch(tr, ailSource)

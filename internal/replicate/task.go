@@ -156,7 +156,7 @@ func (t *Task) recycle(r *request) {
 	clear(r.Partitions)
 	clear(r.outlets)
 	r.Partitions, r.outlets, r.bytes = r.Partitions[:0], r.outlets[:0], 0
-	r.line = nil
+	r.line, r.Joins = nil, false
 	t.requests.Put(r)
 }
 

@@ -92,6 +92,7 @@ type Track struct {
 	denied, probing bool
 	since           time.Time
 	tries           int
+	soon            int    // how often in a row it came too soon after a commit
 	lost            []loss // to be written to the ledger
 	corrupted       int    // fetches of one offset that failed their checksum
 	announced       bool
@@ -123,7 +124,7 @@ func newTrack(t *Task, l *Lane, spec TrackSpec) *Track {
 	tr.tp, tr.topic = spec.Target, spec.TargetID
 	tr.owner = tr
 	tr.merger, tr.limit = &t.merger, spec.Demands.MaxMessageBytes
-	tr.app.producer = l.producer
+	tr.app.producer = l.producer()
 	tr.app.transactional, tr.txnID = l.transactional(), l.spec.TransactionalID
 	tr.leased, tr.always = l.spec.Leased, l.spec.Unfenced
 	tr.held = true
@@ -159,7 +160,7 @@ func (tr *Track) onSettled(e *Entry) {
 	tr.write = e.base + mirror.DownstreamOffset(e.Count)
 	tr.markers = 0
 	tr.dirty = true
-	tr.tries = 0
+	tr.tries, tr.soon = 0, 0
 	tr.stats.acked(e, time.Now())
 	tr.task.traffic.delivered.Add(int64(e.Taken))
 	if tr.lane.transactional() && tr.lane.txn.bytes.Add(int64(e.bytes())) >= transactionBytes {
@@ -290,6 +291,10 @@ func (tr *Track) onHint(h kafka.LeaderHint) { tr.task.target.NoteLeader(tr.tp, h
 
 // onHalted decides what a failed batch means for the track.
 func (tr *Track) onHalted(f failure) {
+	if f.code == kafka.CodeConcurrentTransactions && tr.soon < len(soonAgain) {
+		tr.soonLocked()
+		return
+	}
 	tr.shedLocked()
 	switch {
 	case f.class == kafka.ClassFence:

@@ -11,15 +11,30 @@ import (
 	"heliograph/internal/mirror"
 )
 
-// Transactions is a lane's transactional id at the target's coordinator, bound
-// to the epoch that its owner took. coord gives it to lanes of exactly-once flows.
-//
-// The protocol is the one before KIP-890's second part: partitions are added
-// before the first batch, epoch and sequences go on after a commit. Brokers of
-// every release and feature level serve it.
+// Protocol is how a transaction runs.
+type Protocol int16
+
+const (
+	// Protocol1 adds partitions before their first batch; epoch and sequences go on
+	// after a commit. Brokers of every release and feature level serve it.
+	Protocol1 Protocol = 1
+	// Protocol2 is that of KIP-890's second part (transaction.version 2): partitions
+	// join by being written to, and every commit answers another epoch, at times
+	// another producer id, in which sequences begin at 0.
+	Protocol2 Protocol = 2
+)
+
+// Transactions is a lane's transactional id at the target's coordinator. coord
+// gives it to lanes of exactly-once flows.
 type Transactions interface {
-	Add(ctx context.Context, tps []kafka.TopicPartition) error
-	End(ctx context.Context, commit bool) error
+	// Protocol is the one that a transaction which begins now is to run by. It
+	// follows the cluster's feature level, which may change while the lane runs.
+	Protocol() Protocol
+	// Add opens a transaction of protocol 1 if need be and adds partitions to it.
+	Add(ctx context.Context, pid kafka.ProducerID, tps []kafka.TopicPartition) error
+	// Commit returns the producer id and epoch of the next transaction. It may be
+	// asked again after a lost answer.
+	Commit(ctx context.Context, p Protocol, pid kafka.ProducerID) (next kafka.ProducerID, err error)
 }
 
 const (
@@ -51,11 +66,14 @@ const (
 type transaction struct {
 	// turn is held while the transaction is added to or ended. That may take long:
 	// a channel, so that simulated time passes for who waits.
-	turn    chan struct{}
-	open    bool
-	ended   int64 // how many were committed
-	members map[*Track]struct{}
-	bytes   atomic.Int64 // settled since it began
+	turn     chan struct{}
+	open     bool
+	protocol Protocol // of the open one, or of the last
+	ended    int64    // how many were committed
+	// sameEpoch says that the last one ended under the epoch that goes on.
+	sameEpoch bool
+	members   map[*Track]struct{}
+	bytes     atomic.Int64 // settled since it began
 }
 
 // transactional reports whether the lane delivers exactly once.
@@ -70,14 +88,10 @@ func (l *Lane) joinTransaction(ctx context.Context, waiting []*Track) {
 }
 
 func (l *Lane) joinTransactionLocked(ctx context.Context, waiting []*Track) {
-	tps := make([]kafka.TopicPartition, 0, len(waiting)+1)
-	for _, tr := range waiting {
-		tps = append(tps, tr.tp)
-	}
 	if !l.txn.open {
-		tps = append(tps, l.positions.tp, l.runs.tp)
+		l.txn.protocol = l.spec.Transactions.Protocol()
 	}
-	err := l.spec.Transactions.Add(ctx, tps)
+	err := l.addToTransaction(ctx, waiting)
 	if err != nil && len(waiting) > 1 && kafka.ClassOf(err) != kafka.ClassFence {
 		// One missing topic fails the whole request: find it.
 		for _, tr := range waiting {
@@ -93,14 +107,52 @@ func (l *Lane) joinTransactionLocked(ctx context.Context, waiting []*Track) {
 		l.txn.open = true
 		l.txn.members = map[*Track]struct{}{}
 		l.txn.bytes.Store(0)
+		l.positions.adopt()
+		l.runs.adopt()
 	}
 	for _, tr := range waiting {
 		l.txn.members[tr] = struct{}{}
 		tr.mu.Lock()
+		tr.adoptLocked(l)
 		tr.held = false
 		tr.kickLocked()
 		tr.mu.Unlock()
 	}
+}
+
+// addToTransaction tells the coordinator which partitions will be written to. By
+// protocol 2 they join when they are, under an epoch that no marker on its way
+// belongs to. Behind a transaction of protocol 1, which ended under the same epoch,
+// the coordinator is asked once all the same, and answers when the markers are
+// written: a leader that has not seen its own would take our batch for one of the
+// transaction that is committed already.
+func (l *Lane) addToTransaction(ctx context.Context, waiting []*Track) error {
+	if l.txn.protocol == Protocol2 && (l.txn.open || !l.txn.sameEpoch) {
+		return nil
+	}
+	tps := make([]kafka.TopicPartition, 0, len(waiting)+2)
+	for _, tr := range waiting {
+		tps = append(tps, tr.tp)
+	}
+	if !l.txn.open {
+		tps = append(tps, l.positions.tp, l.runs.tp)
+	}
+	return l.spec.Transactions.Add(ctx, l.producer(), tps)
+}
+
+// producer is the identity that the lane writes under now. By protocol 2 it is
+// another one after each commit.
+func (l *Lane) producer() kafka.ProducerID {
+	l.set.Lock()
+	defer l.set.Unlock()
+	return l.set.producer
+}
+
+// adoptLocked has an outlet of the lane write under the lane's present identity
+// and by the protocol of its transaction.
+func (o *outlet) adoptLocked(l *Lane) {
+	o.app.adopt(l.producer())
+	o.joins.Store(l.txn.protocol == Protocol2)
 }
 
 // notJoined has tracks ask again later, or ends the lane where it is fenced.
@@ -141,6 +193,26 @@ func (l *Lane) notJoined(waiting []*Track, err error) {
 func (l *Lane) commitTransaction(ctx context.Context) {
 	l.txn.turn <- struct{}{}
 	defer func() { <-l.txn.turn }()
+	l.commitTransactionLocked(ctx)
+}
+
+// Apart runs what needs the lane's transactional id for itself, as a fence does,
+// while no transaction of the lane is open. The producer is the one that holds
+// the id then.
+func (l *Lane) Apart(ctx context.Context, what func(kafka.ProducerID) error) error {
+	select {
+	case l.txn.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-l.txn.turn }()
+	if l.commitTransactionLocked(ctx); l.txn.open {
+		return fmt.Errorf("lane %d ended with its transaction open", l.spec.Index)
+	}
+	return what(l.producer())
+}
+
+func (l *Lane) commitTransactionLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
 	if !l.txn.open {
@@ -171,12 +243,19 @@ func (l *Lane) commitTransaction(ctx context.Context) {
 		l.end("the transaction cannot be finished: its positions were not written", false)
 		return
 	}
-	if err := l.endTransaction(ctx); err != nil {
+	next, err := l.endTransaction(ctx)
+	if err != nil {
 		l.end("the transaction cannot be committed: "+err.Error(), kafka.ClassOf(err) == kafka.ClassFence)
 		return
 	}
 	l.txn.open = false
 	l.txn.ended++
+	l.txn.sameEpoch = next == l.producer()
+	l.set.Lock()
+	l.set.producer = next
+	l.set.Unlock()
+	l.positions.adopt()
+	l.runs.adopt()
 	for _, tr := range members {
 		tr.committed()
 	}
@@ -190,13 +269,18 @@ func (l *Lane) others(tracks []*Track) []*Track {
 	})
 }
 
-// endTransaction asks until the coordinator has answered.
-func (l *Lane) endTransaction(ctx context.Context) error {
+// endTransaction asks until the coordinator has answered. A question whose answer
+// was lost is asked again under the same identity: once the transaction is
+// committed, the coordinator only says so, and by protocol 2 under what the lane
+// goes on. Whether the lane is still ours hangs on no answer: another owner that
+// has taken the id over raised its epoch further, and this one is refused.
+func (l *Lane) endTransaction(ctx context.Context) (kafka.ProducerID, error) {
+	pid := l.producer()
 	for tries := 0; ; tries++ {
-		err := l.spec.Transactions.End(ctx, true)
+		next, err := l.spec.Transactions.Commit(ctx, l.txn.protocol, pid)
 		c := kafka.ClassOf(err)
 		if err == nil || c != kafka.ClassRetry && c != kafka.ClassRefresh || ctx.Err() != nil {
-			return err
+			return next, err
 		}
 		sleep(ctx, backoff(tries))
 	}
@@ -271,4 +355,24 @@ type openRun struct {
 	up    mirror.UpstreamOffset
 	down  mirror.DownstreamOffset
 	count int32
+}
+
+// soonAgain are the pauses of a batch that came before the coordinator had written
+// the markers of the last transaction, which usually takes a few milliseconds. By
+// protocol 2 the brokers wait a little themselves. After the last the track waits as
+// for an absent leader.
+var soonAgain = [...]time.Duration{5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+// soonLocked sends again in a moment, and holds on to what is queued until then.
+func (tr *Track) soonLocked() {
+	pause := soonAgain[tr.soon]
+	tr.soon++
+	time.AfterFunc(pause, func() {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if !tr.closed && tr.app.phase == halted {
+			tr.resumeLocked()
+			tr.kickLocked()
+		}
+	})
 }

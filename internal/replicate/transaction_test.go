@@ -3,6 +3,7 @@ package replicate
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +16,10 @@ import (
 )
 
 // TestExactlyOnceWhateverFails is the simulation of the default mode under
-// transactions: besides the brokers' faults the coordinator's answers get lost,
-// and every lane that ends is taken over anew from its last committed positions.
+// transactions of both protocols: besides the brokers' faults the coordinator's
+// answers get lost, transactions are aborted for their age, other owners take the id,
+// epochs run out, the feature level changes, and every lane that ends is taken over
+// anew from its last committed positions.
 func TestExactlyOnceWhateverFails(t *testing.T) {
 	runs := *runsFlag / 3 // a transaction simulates more time than a batch
 	if testing.Short() {
@@ -40,7 +43,7 @@ func TestExactlyOnceWhateverFails(t *testing.T) {
 type owner struct {
 	t     *testing.T
 	rig   *rig
-	pid   kafka.ProducerID
+	pid   kafka.ProducerID // as it was taken
 	parts []int32
 
 	stop  chan struct{}
@@ -52,14 +55,14 @@ func (o *owner) run() {
 	defer close(o.done)
 	for {
 		o.lives++
-		o.pid = o.rig.target.initProducer(o.pid)
+		o.pid = o.rig.target.initProducer()
 		ended := make(chan struct{})
 		lane := o.rig.task.OpenLane(LaneSpec{
 			Index: 0, Producer: o.pid,
 			Positions:       kafka.TopicPartition{Topic: positionsTopic},
 			Runs:            kafka.TopicPartition{Topic: runsTopic},
 			TransactionalID: "A-mm2-MirrorSourceConnector-0",
-			Transactions:    modelTransactions{o.rig.target, o.pid},
+			Transactions:    modelTransactions{o.rig.target},
 			Ended:           func(string, bool) { close(ended) },
 		})
 		committed := committedPositions(o.t, o.rig.target)
@@ -92,7 +95,7 @@ func committedPositions(t *testing.T, m *model) map[kafka.TopicPartition]mirror.
 	next := map[kafka.TopicPartition]mirror.UpstreamOffset{}
 	p := m.parts[kafka.TopicPartition{Topic: positionsTopic}]
 	for i, raw := range p.batches {
-		if txn := p.fates[i]; txn != nil && txn.state != txnCommitted {
+		if txn := p.fates[i]; txn != nil && !txn.committed {
 			continue
 		}
 		h, _ := recordbatch.ParseHeader(raw)
@@ -118,7 +121,14 @@ func simulateExactlyOnce(t *testing.T, seed uint64) {
 	r := newRig(seed, 0.04, partitions)
 	// Nobody else writes: a track that parks has taken a marker for somebody.
 	r.policy.ParkForeign = true
-	o := &owner{t: t, rig: r, pid: kafka.ProducerID{ID: 7}, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
+	o := &owner{t: t, rig: r, parts: []int32{0, 1, 2}, stop: make(chan struct{}), done: make(chan struct{})}
+	rng := rand.New(rand.NewPCG(seed, 3))
+	epoch := int16(0)
+	if rng.IntN(2) == 0 {
+		epoch = lastEpoch - int16(rng.IntN(5))
+	}
+	levels := []int16{0, 2, 2}
+	r.target.transactional(kafka.ProducerID{ID: 7, Epoch: epoch}, levels[rng.IntN(3)])
 	go o.run()
 	want := make([][]string, partitions)
 	for n := range 120 {
@@ -130,6 +140,14 @@ func simulateExactlyOnce(t *testing.T, seed uint64) {
 			want[p] = append(want[p], fmt.Sprintf("record %d", first+i))
 		}
 		time.Sleep(50 * time.Millisecond)
+		switch rng.IntN(40) {
+		case 0:
+			r.target.abort() // it has timed out
+		case 1:
+			r.target.initProducer() // another owner comes and goes
+		case 2, 3:
+			r.target.setLevel(levels[rng.IntN(3)])
+		}
 	}
 	r.source.setCalm()
 	r.target.setCalm()
@@ -177,9 +195,10 @@ func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(1, 0, 2)
 				r.policy.ParkForeign = true
-				txn := &deafTransactions{modelTransactions: modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}}}
+				pid := kafka.ProducerID{ID: 7, Epoch: 1}
+				txn := &deafTransactions{modelTransactions: r.target.transactional(pid, 0)}
 				lane := r.task.OpenLane(LaneSpec{
-					Producer: txn.pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+					Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(string, bool) {},
 				})
 				lane.Start([]TrackSpec{r.spec(0), r.spec(1)})
@@ -219,8 +238,8 @@ type deafTransactions struct {
 	deaf bool
 }
 
-func (d *deafTransactions) Add(ctx context.Context, tps []kafka.TopicPartition) error {
-	if err := d.modelTransactions.Add(ctx, tps); err != nil || !d.deaf {
+func (d *deafTransactions) Add(ctx context.Context, pid kafka.ProducerID, tps []kafka.TopicPartition) error {
+	if err := d.modelTransactions.Add(ctx, pid, tps); err != nil || !d.deaf {
 		return err
 	}
 	return errCut
@@ -243,7 +262,7 @@ func TestBooksAreBroughtBackDuringACommit(t *testing.T) {
 				ended := make(chan string, 1)
 				lane := r.task.OpenLane(LaneSpec{
 					Producer: kafka.ProducerID{ID: 7, Epoch: 1}, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
-					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: modelTransactions{r.target, kafka.ProducerID{ID: 7, Epoch: 1}},
+					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: r.target.transactional(kafka.ProducerID{ID: 7, Epoch: 1}, 2),
 					Ended: func(reason string, _ bool) { ended <- reason },
 				})
 				r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 0, 5))

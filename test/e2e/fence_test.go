@@ -36,9 +36,15 @@ type owner struct {
 // newOwner takes the id over, as the next instance of a lane does.
 func newOwner(t *testing.T, c *kafkatest.Cluster, txnID, topic string) *owner {
 	t.Helper()
+	return newOwnerFor(t, c, txnID, topic, time.Minute)
+}
+
+// newOwnerFor is newOwner with another time that a transaction may stay open.
+func newOwnerFor(t *testing.T, c *kafkatest.Cluster, txnID, topic string, timeout time.Duration) *owner {
+	t.Helper()
 	o := &owner{t: t, cluster: c, client: c.Client(t), txnID: txnID, topic: topic}
 	req := kmsg.NewPtrInitProducerIDRequest()
-	req.TransactionalID, req.TransactionTimeoutMillis = &txnID, 60_000
+	req.TransactionalID, req.TransactionTimeoutMillis = &txnID, int32(timeout.Milliseconds())
 	// A coordinator that was never asked before takes a moment.
 	eventually(t, func() error {
 		resp, err := req.RequestWith(t.Context(), o.client)
@@ -67,8 +73,8 @@ func (o *owner) write(partition, sequence int32, named bool) kafka.Code {
 	return answer.Code
 }
 
-// fence puts an abort marker into every partition of the topic.
-func (o *owner) fence(partitions ...int32) {
+// add adds partitions to the transaction by protocol 1.
+func (o *owner) add(partitions ...int32) {
 	o.t.Helper()
 	add := kmsg.NewPtrAddPartitionsToTxnRequest()
 	add.TransactionalID, add.ProducerID, add.ProducerEpoch = o.txnID, o.ID, o.Epoch
@@ -87,6 +93,12 @@ func (o *owner) fence(partitions ...int32) {
 		}
 		return nil
 	})
+}
+
+// fence puts an abort marker into every partition of the topic.
+func (o *owner) fence(partitions ...int32) {
+	o.t.Helper()
+	o.add(partitions...)
 	end := kmsg.NewPtrEndTxnRequest()
 	end.TransactionalID, end.ProducerID, end.ProducerEpoch = o.txnID, o.ID, o.Epoch
 	eventually(o.t, func() error {
