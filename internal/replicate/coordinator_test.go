@@ -23,6 +23,8 @@ type modelCoordinator struct {
 	second   bool // they were asked for by protocol 2
 	rotate   bool // epochs are exhausted: another producer id once the markers are written
 	txn      *modelTxn
+	slow     time.Duration // until the markers are written; drawn where it is 0
+	late     int           // batches that a leader took for a transaction that had ended
 }
 
 type txnPhase uint8
@@ -56,6 +58,9 @@ func (m *model) produceLocked(part kafka.ProducePartition, req *kafka.ProduceReq
 	case req.TransactionalID == "":
 		return 0, kafka.CodeTransactionalIDAuthorizationFailed
 	case p.open != nil && p.open.producer == pid.ID && pr != nil && pr.epoch == pid.Epoch:
+		if c.state != txnOpen {
+			c.late++
+		}
 		return p.produce(part.Batch, p.open) // only the first batch is asked for
 	case req.Joins:
 		if m.fails() {
@@ -129,7 +134,11 @@ func (m *model) finishLocked(commit, second bool) kafka.ProducerID {
 			next = kafka.ProducerID{ID: c.pid.ID + 1}
 		}
 	}
-	time.AfterFunc(time.Duration(1+m.rng.IntN(20))*time.Millisecond, func() {
+	after := c.slow
+	if after == 0 {
+		after = time.Duration(1+m.rng.IntN(20)) * time.Millisecond
+	}
+	time.AfterFunc(after, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.markLocked()

@@ -17,9 +17,11 @@
 //	         chunks of the map first, and when these are acknowledged the positions
 //
 // A lane that delivers exactly once does the same inside transactions: tracks
-// are added before their first batch, the books go into the transaction of the
+// join before their first batch, the books go into the transaction of the
 // data they stand for, and what others see of a track (its position, the map,
-// offset syncs) moves with the commit.
+// offset syncs) moves with the commit. How they join, and whether the identity of
+// the next transaction is another, is a matter of the protocol, which each
+// transaction asks for when it begins.
 //
 // What goes wrong: the steward looks for leaders and log bounds for all tracks
 // that need one at once, connections to brokers that hang are cut where their

@@ -210,6 +210,7 @@ func TestMarkersWithoutRecordsAreOurs(t *testing.T) {
 					lane.joinTransaction(t.Context(), []*Track{other})
 					lane.commitTransaction(t.Context())
 				}
+				time.Sleep(50 * time.Millisecond) // the last markers are written
 				if end := r.target.ListOffsets(t.Context(), []kafka.TopicPartition{idle.tp}, kafka.Latest, 0)[idle.tp].Offset; end != 3 {
 					t.Errorf("the model wrote %d markers, want 3", end)
 				}
@@ -290,7 +291,7 @@ func TestWhatWaitsBehindACommitIsSentThoughItsSourceWasAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1, 0, 1)
 		pid := kafka.ProducerID{ID: 7, Epoch: 1}
-		txn := &slowTransactions{modelTransactions: modelTransactions{r.target, pid}, asked: make(chan struct{}), end: make(chan struct{})}
+		txn := &slowTransactions{modelTransactions: r.target.transactional(pid, 2), asked: make(chan struct{}), end: make(chan struct{})}
 		lane := r.task.OpenLane(LaneSpec{
 			Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
 			TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn,
@@ -320,10 +321,105 @@ type slowTransactions struct {
 	once       sync.Once
 }
 
-func (s *slowTransactions) End(ctx context.Context, commit bool) error {
+func (s *slowTransactions) Commit(ctx context.Context, p Protocol, pid kafka.ProducerID) (kafka.ProducerID, error) {
 	s.once.Do(func() {
 		close(s.asked)
 		<-s.end
 	})
-	return s.modelTransactions.End(ctx, commit)
+	return s.modelTransactions.Commit(ctx, p, pid)
+}
+
+// A lane that goes on by protocol 2 behind a commit of protocol 1 writes under the
+// same epoch once more. A leader that has not got its marker yet would take a batch
+// for one of the transaction that is committed, and the position would not cover it.
+func TestRaisedLevelWaitsForTheMarkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1, 0, 1)
+		pid := kafka.ProducerID{ID: 7, Epoch: 1}
+		txn := r.target.transactional(pid, 1)
+		r.target.coordinator.slow = 700 * time.Millisecond
+		lane := r.task.OpenLane(LaneSpec{
+			Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+			TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: txn, Ended: func(reason string, _ bool) { t.Error(reason) },
+		})
+		lane.Start([]TrackSpec{r.spec(0)})
+		for n := range 6 {
+			if n == 2 {
+				r.target.setLevel(2)
+			}
+			r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 2*n, 1))
+			time.Sleep(700 * time.Millisecond)
+			r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, 2*n+1, 1))
+			time.Sleep(700 * time.Millisecond)
+		}
+		waitUntil(t, "everything is committed", func() bool { return committedPositions(t, r.target)[spec(0).Source] == 12 })
+		if n := r.target.coordinator.late; n > 0 {
+			t.Errorf("%d batches came into a transaction that had ended", n)
+		}
+		if !r.target.coordinator.second {
+			t.Error("the raised level was not followed")
+		}
+		r.task.Close()
+	})
+}
+
+// What needs the lane's transactional id for itself comes between two transactions,
+// and is told the epoch that the last commit gave.
+func TestFenceComesBetweenTransactions(t *testing.T) {
+	for _, level := range []int16{1, 2} {
+		t.Run(fmt.Sprintf("level %d", level), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(1, 0, 2)
+				pid := kafka.ProducerID{ID: 7, Epoch: 1}
+				lane := r.task.OpenLane(LaneSpec{
+					Producer: pid, Positions: kafka.TopicPartition{Topic: positionsTopic}, Runs: kafka.TopicPartition{Topic: runsTopic},
+					TransactionalID: "A-mm2-MirrorSourceConnector-0", Transactions: r.target.transactional(pid, level), Ended: func(reason string, _ bool) { t.Error(reason) },
+				})
+				lane.Start([]TrackSpec{r.spec(0)})
+				write := func(n int) {
+					r.source.appendRaw(spec(0).Source, batchOf(t, recordbatch.CodecNone, n, 1))
+					waitUntil(t, "the record is on the target", func() bool {
+						r.target.mu.Lock()
+						defer r.target.mu.Unlock()
+						return len(r.target.parts[spec(0).Target].batches) == n+1
+					})
+				}
+				open := 0
+				for n := range 5 {
+					write(n)
+					if r.target.coordinator.state == txnOpen {
+						open++
+					}
+					if err := lane.Apart(t.Context(), func(p kafka.ProducerID) error {
+						if c := &r.target.coordinator; c.state == txnOpen || p != c.pid {
+							t.Errorf("in phase %d, under %v while the id is held by %v", c.state, p, c.pid)
+						}
+						return fence(r.target, p, spec(1).Target)
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if open == 0 {
+					t.Error("no transaction was ever open")
+				}
+				write(5)
+				waitUntil(t, "everything is committed", func() bool { return committedPositions(t, r.target)[spec(0).Source] == 6 })
+				if got := r.target.values(t, spec(0).Target); len(got) != 6 {
+					t.Errorf("a read_committed reader sees %d records, want 6", len(got))
+				}
+				r.task.Close()
+			})
+		})
+	}
+}
+
+// fence aborts a transaction of protocol 1.
+func fence(m *model, pid kafka.ProducerID, tp kafka.TopicPartition) error {
+	if err := (modelTransactions{m}).Add(context.Background(), pid, []kafka.TopicPartition{tp}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, code := m.endLocked(pid, false, Protocol1)
+	return code.Err()
 }

@@ -13,6 +13,7 @@ import (
 
 	"heliograph/internal/kafka"
 	"heliograph/internal/kafkatest"
+	"heliograph/internal/recordbatch"
 )
 
 const (
@@ -183,5 +184,80 @@ func protocol2(t *testing.T, c *kafkatest.Cluster) {
 	values := c.ReadTopic(t, topic)[0]
 	if len(values) != 28 {
 		t.Errorf("a read_committed reader sees %d records, want the 28 of seven committed batches", len(values))
+	}
+}
+
+// An exactly-once flow follows the target's feature level while it runs, and neither
+// loses nor doubles a record by either protocol: killed, with answers lost (of commits
+// too, which come every second), with its coordinator killed, and while the level is
+// raised and lowered again.
+func TestExactlyOnceFollowsTheFeatureLevel(t *testing.T) {
+	a, _ := kafkatest.Pair(t)
+	b := kafkatest.Start(t, kafkatest.ClusterOptions{
+		Name: "levels", Version: kafkatest.ReleaseTarget, Proxied: true, Features: map[string]int16{transactionFeature: 1},
+	})
+	tr := newTrial(t, a, b)
+	tr.append(tr.to+".exactly.once.source.support = enabled", tr.alias+".consumer.isolation.level = read_committed")
+	tr.committed = true
+	topic := tr.topic("orders")
+	a.CreateTopic(t, topic, 4, nil)
+	l := startLoad(t, a, topic, 4, perSecond/4, 0)
+	broker := b.Brokers()[0]
+	trouble := func(p *heliograph) *heliograph {
+		for range 5 {
+			broker.Proxy().Reset()
+			time.Sleep(200 * time.Millisecond)
+		}
+		tr.moves(l)
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p = tr.start()
+		tr.moves(l)
+		return p
+	}
+	p := tr.start()
+	p.awaitLog("transactions follow", "protocol=1")
+	tr.arrived(l, 1)
+	p = trouble(p)
+	low := epochs(t, b, tr.remote(topic))
+	for _, level := range []int16{2, 1} {
+		if err := b.SetFeature(t.Context(), transactionFeature, level); err != nil {
+			t.Fatal(err)
+		}
+		p.awaitLog("feature level of transactions has changed", fmt.Sprintf("protocol=%d", level))
+		tr.moves(l)
+		p = trouble(p)
+		if err := broker.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		restart(t, broker)
+		tr.moves(l)
+	}
+	tr.equal(l)
+	p.stop()
+	// By protocol 1 the epoch rises with owners, by protocol 2 with commits.
+	if high := epochs(t, b, tr.remote(topic)); low > 10 || high < low+3 {
+		t.Errorf("epoch %d by protocol 1, %d after protocol 2", low, high)
+	}
+}
+
+// epochs is the newest producer epoch of a topic's first partition.
+func epochs(t *testing.T, c *kafkatest.Cluster, topic string) (newest int16) {
+	t.Helper()
+	for from := int64(0); ; {
+		raw, err := c.StoredBatches(t.Context(), topic, 0, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := from
+		scanner := recordbatch.NewScanner(raw)
+		for batch := (recordbatch.Batch{}); scanner.Next(&batch); next = batch.NextOffset() {
+			newest = max(newest, batch.ProducerEpoch)
+		}
+		if next == from {
+			return newest
+		}
+		from = next
 	}
 }
