@@ -76,9 +76,9 @@ func (k *Keeper) identifyPlain(ctx context.Context, cause error) (identity, erro
 // and whether an owner holds the newest one hangs on no answer that may be lost. A
 // deleted partition would fail the whole request, so that each failing set is
 // tried partition by partition; those that cannot be marked are left out and
-// named.
-func (k *Keeper) mark(ctx context.Context, id identity, tps []kafka.TopicPartition) (marked map[kafka.TopicPartition]bool, err error) {
-	marked = map[kafka.TopicPartition]bool{}
+// named. It tells under which identity each was marked.
+func (k *Keeper) mark(ctx context.Context, id identity, tps []kafka.TopicPartition) (marked map[kafka.TopicPartition]kafka.ProducerID, err error) {
+	marked = map[kafka.TopicPartition]kafka.ProducerID{}
 	if len(tps) == 0 {
 		return marked, nil
 	}
@@ -93,7 +93,7 @@ func (k *Keeper) mark(ctx context.Context, id identity, tps []kafka.TopicPartiti
 		return nil, fmt.Errorf("end the fencing transaction %s: %w", id.txnID, err)
 	}
 	for _, tp := range added {
-		marked[tp] = true
+		marked[tp] = id.producer
 	}
 	return marked, nil
 }

@@ -165,7 +165,7 @@ func (o *ownedLane) keepAlive(ctx context.Context) {
 		return
 	}
 	tp := kafka.TopicPartition{Topic: o.keeper.opts.PositionsTopic, Partition: o.index}
-	if _, _, err := o.mark(ctx, tp); err != nil && ctx.Err() == nil {
+	if _, err := o.mark(ctx, tp); err != nil && ctx.Err() == nil {
 		o.keeper.log.Warn("the lane's transactional id was not kept alive", "lane", o.index, "err", err)
 	}
 }

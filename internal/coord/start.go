@@ -64,7 +64,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 	if len(scans) == 0 {
 		return nil
 	}
-	marked, marker, err := o.mark(ctx, marks...)
+	marked, err := o.mark(ctx, marks...)
 	if err != nil {
 		for _, s := range scans {
 			delete(o.running, s.Source)
@@ -82,11 +82,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			defer close(run.done)
 			o.slots <- struct{}{}
 			defer func() { <-o.slots }()
-			by := kafka.NoProducer
-			if marked[s.Target] {
-				by = marker
-			}
-			records.Add(int64(o.scan(ctx, s, by, waited)))
+			records.Add(int64(o.scan(ctx, s, marked[s.Target], waited)))
 			if left.Add(-1) == 0 && life.Err() == nil {
 				k.log.Info("the last owner had not stopped in order: read where it ended", "lane", o.index, "partitions", len(scans),
 					"records", records.Load(), "fence", string(o.id.fence), "took", time.Since(began).Round(time.Millisecond).String())
@@ -125,24 +121,24 @@ func (o *ownedLane) input(ctx context.Context, r Replica, source plan.SourceLog,
 	return in
 }
 
-// mark fences partitions and tells whose marker they got. The lane has one
+// mark fences partitions and tells whose marker each got. The lane has one
 // transactional id, and its scans may have to fence again while it runs: in an
 // exactly-once lane only between two transactions, since the fence's abort would
 // take what is open with it.
-func (o *ownedLane) mark(ctx context.Context, tps ...kafka.TopicPartition) (marked map[kafka.TopicPartition]bool, by kafka.ProducerID, err error) {
+func (o *ownedLane) mark(ctx context.Context, tps ...kafka.TopicPartition) (map[kafka.TopicPartition]kafka.ProducerID, error) {
 	o.marking.Lock()
 	defer o.marking.Unlock()
 	id := o.id
 	if !o.keeper.opts.ExactlyOnce || len(tps) == 0 {
-		marked, err = o.keeper.mark(ctx, id, tps)
-		return marked, id.producer, err
+		return o.keeper.mark(ctx, id, tps)
 	}
-	err = o.lane.Apart(ctx, func(p kafka.ProducerID) error {
+	var marked map[kafka.TopicPartition]kafka.ProducerID
+	err := o.lane.Apart(ctx, func(p kafka.ProducerID) (err error) {
 		id.producer = p
 		marked, err = o.keeper.mark(ctx, id, tps)
 		return err
 	})
-	return marked, id.producer, err
+	return marked, err
 }
 
 // enter writes what a placement found lost into the ledger.

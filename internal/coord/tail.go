@@ -51,9 +51,9 @@ func (o *ownedLane) scan(ctx context.Context, s placed, marker kafka.ProducerID,
 	f, err := o.find(ctx, &sc, s, writers, to)
 	for errors.Is(err, errNoMarker) && ctx.Err() == nil {
 		k.log.Warn("the fence did not reach a partition, fencing it again", "lane", o.index, "topic", s.Target.Topic, "partition", s.Target.Partition)
-		if marked, by, err := o.mark(ctx, s.Target); err != nil {
+		if marked, err := o.mark(ctx, s.Target); err != nil {
 			k.log.Warn("a partition cannot be fenced yet", "topic", s.Target.Topic, "partition", s.Target.Partition, "err", err)
-		} else if marked[s.Target] {
+		} else if by, ok := marked[s.Target]; ok {
 			to.marker = by
 		}
 		f, err = k.scanFrom(ctx, &sc, &s, writers, to)

@@ -41,9 +41,11 @@ func (f *Flow) addExpirations(p *parts) {
 }
 
 // levelEvery is how often an exactly-once flow asks for the target's feature level.
-// A change of it is followed by the next transaction; until it is noticed the
-// protocol of before goes on, which brokers serve on either level.
-const levelEvery = 30 * time.Second
+// A change of it is followed by the next transaction. Until it is noticed the
+// protocol of before goes on, which brokers of Kafka 4 serve between levels 1 and 2.
+// On level 0 they cannot write protocol 2 down, and block the transactional id until
+// their coordinator moves (TestTransactionsOfProtocol2): this should be noticed soon.
+const levelEvery = 5 * time.Second
 
 // addTransactionVersion keeps the protocol of an exactly-once flow's transactions in
 // step with the target's feature level, which may be raised and lowered.
@@ -53,7 +55,7 @@ func (f *Flow) addTransactionVersion(p *parts, now kafka.Features) {
 	if !f.spec.Data.ExactlyOnce {
 		return
 	}
-	f.deps.Log.Info("transactions follow the target's feature level", "transaction.version", level, "protocol", int(coord.ProtocolOf(level)))
+	f.deps.Log.Info("transactions follow the target's feature level", "level", level, "protocol", int(coord.ProtocolOf(level)))
 	p.loops = append(p.loops, f.loop("transaction version", levelEvery, func(ctx context.Context, _ time.Time) error {
 		features, err := f.target.Features(ctx)
 		if err != nil {
@@ -62,7 +64,7 @@ func (f *Flow) addTransactionVersion(p *parts, now kafka.Features) {
 		}
 		if features.TransactionVersion != level {
 			level = features.TransactionVersion
-			f.deps.Log.Info("the target's feature level of transactions has changed", "transaction.version", level, "protocol", int(coord.ProtocolOf(level)))
+			f.deps.Log.Info("the target's feature level of transactions has changed", "level", level, "protocol", int(coord.ProtocolOf(level)))
 			p.keeper.NoteTransactionVersion(level)
 		}
 		return nil

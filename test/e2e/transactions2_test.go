@@ -78,14 +78,49 @@ func (o *owner) joins(partition, sequence int32) kafka.Code {
 // replicate's tests rests on: what the transactions of KIP-890's second part do on
 // clusters of either feature level.
 func TestTransactionsOfProtocol2(t *testing.T) {
-	for _, level := range []int16{2, 1, 0} {
+	levels := []int16{2, 0}
+	if long() {
+		levels = []int16{2, 1, 0}
+	}
+	for _, level := range levels {
 		t.Run(fmt.Sprintf("level %d", level), func(t *testing.T) {
 			c := kafkatest.Start(t, kafkatest.ClusterOptions{
 				Name: fmt.Sprintf("level%d", level), Version: kafkatest.ReleaseTarget, Features: map[string]int16{transactionFeature: level},
 				Properties: map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"},
 			})
-			protocol2(t, c)
+			if level == 0 {
+				noProtocol2(t, c)
+			} else {
+				protocol2(t, c)
+			}
 		})
+	}
+}
+
+// On level 0 a coordinator cannot write down that a transaction is of protocol 2, and
+// stays in the middle of it until it is loaded again.
+func noProtocol2(t *testing.T, c *kafkatest.Cluster) {
+	topic, txnID := kafkatest.Name(t, ""), kafkatest.Name(t, "lane")
+	c.CreateTopic(t, topic, 1, nil)
+	o := newOwner(t, c, txnID, topic)
+	if code := o.transact(0, 0, produce2); code != kafka.CodeUnsupportedVersion {
+		t.Errorf("a partition that would join by being written to: %v, want %v", code, kafka.CodeUnsupportedVersion)
+	}
+	if code := o.transact(0, 0, produce2); code != kafka.CodeConcurrentTransactions {
+		t.Errorf("the same again: %v, want %v", code, kafka.CodeConcurrentTransactions)
+	}
+	broker := c.Brokers()[0]
+	if err := broker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, broker)
+	o = newOwner(t, c, txnID, topic)
+	o.add(0)
+	if code := o.transact(0, 0, lastOfProtocol1); code != kafka.CodeNone {
+		t.Errorf("a batch of protocol 1 behind a restart: %v", code)
+	}
+	if _, code := o.end(o.ProducerID, true, protocol1); code != kafka.CodeNone {
+		t.Errorf("its commit: %v", code)
 	}
 }
 
@@ -159,9 +194,7 @@ func protocol2(t *testing.T, c *kafkatest.Cluster) {
 	if err := broker.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := broker.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	restart(t, broker)
 	before := heir.ProducerID
 	heir.ProducerID, code = heir.end(before, true, endTxn2)
 	expect("a commit behind a restart", code, kafka.CodeNone)
@@ -172,7 +205,7 @@ func protocol2(t *testing.T, c *kafkatest.Cluster) {
 	expect("a batch of a transaction that will time out", brief.joins(0, 0), kafka.CodeNone)
 	eventually(t, func() error {
 		if code := brief.transact(0, 4, produce2); code != kafka.CodeInvalidProducerEpoch {
-			return fmt.Errorf("a batch of a transaction that has timed out: %v", code)
+			return fmt.Errorf("a batch of a transaction that has timed out: %w", code)
 		}
 		return nil
 	})
