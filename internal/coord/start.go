@@ -82,7 +82,7 @@ func (o *ownedLane) start(ctx, life context.Context, replicas []Replica) error {
 			defer close(run.done)
 			o.slots <- struct{}{}
 			defer func() { <-o.slots }()
-			records.Add(int64(o.scan(ctx, s, marked[s.Target], waited)))
+			records.Add(int64(o.scan(ctx, s, marked, waited)))
 			if left.Add(-1) == 0 && life.Err() == nil {
 				k.log.Info("the last owner had not stopped in order: read where it ended", "lane", o.index, "partitions", len(scans),
 					"records", records.Load(), "fence", string(o.id.fence), "took", time.Since(began).Round(time.Millisecond).String())

@@ -32,11 +32,14 @@ func (r *scanRun) end() {
 }
 
 // scan finds one partition's place, starts its track, and returns how many
-// records it found behind the position. marker is whose marker the partition got;
-// none where it was not fenced.
-func (o *ownedLane) scan(ctx context.Context, s placed, marker kafka.ProducerID, wait func()) int {
+// records it found behind the position. marked are the partitions that were fenced,
+// and by whom.
+func (o *ownedLane) scan(ctx context.Context, s placed, marked map[kafka.TopicPartition]kafka.ProducerID, wait func()) int {
 	k := o.keeper
-	to := limit{marker: marker, end: int64(s.in.TargetLog.End)}
+	to := limit{marker: kafka.NoProducer, end: int64(s.in.TargetLog.End)}
+	if by, ok := marked[s.Target]; ok {
+		to.marker = by
+	}
 	var writers map[int64]bool
 	if s.p.Anchored {
 		writers = map[int64]bool{s.in.Stored.Facts.ProducerID: true, o.id.producer.ID: true}
