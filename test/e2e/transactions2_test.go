@@ -225,7 +225,7 @@ func protocol2(t *testing.T, c *kafkatest.Cluster) {
 // too, which come every second), with its coordinator killed, and while the level is
 // raised and lowered again.
 func TestExactlyOnceFollowsTheFeatureLevel(t *testing.T) {
-	a, _ := kafkatest.Pair(t)
+	a := kafkatest.Shared(t, kafkatest.ReleaseSource)
 	b := kafkatest.Start(t, kafkatest.ClusterOptions{
 		Name: "levels", Version: kafkatest.ReleaseTarget, Proxied: true, Features: map[string]int16{transactionFeature: 1},
 	})
@@ -250,7 +250,7 @@ func TestExactlyOnceFollowsTheFeatureLevel(t *testing.T) {
 		return p
 	}
 	p := tr.start()
-	p.awaitLog("transactions follow", "protocol=1")
+	p.awaitLog("transactions follow", "\"protocol\":1")
 	tr.arrived(l, 1)
 	p = trouble(p)
 	low := epochs(t, b, tr.remote(topic))
@@ -258,7 +258,7 @@ func TestExactlyOnceFollowsTheFeatureLevel(t *testing.T) {
 		if err := b.SetFeature(t.Context(), transactionFeature, level); err != nil {
 			t.Fatal(err)
 		}
-		p.awaitLog("feature level of transactions has changed", fmt.Sprintf("protocol=%d", level))
+		p.awaitLog("feature level of transactions has changed", fmt.Sprintf("\"protocol\":%d", level))
 		tr.moves(l)
 		p = trouble(p)
 		if err := broker.Kill(); err != nil {
