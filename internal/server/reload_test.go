@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -103,9 +102,8 @@ tokens: [{name: payments, scopes: [read], file: %s}]
 ovh: [{application_key: %s, application_secret: s, consumers: [{consumer_key: c, project: p}]}]
 `, host, certificate, key, token, application)
 	}
-	s, _ := start(t, text("one.example", "first"))
-	var log bytes.Buffer
-	s.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var log logText
+	s, _ := startWith(t, text("one.example", "first"), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	admin, err := os.ReadFile(s.TokenFile())
 	if err != nil {
 		t.Fatal(err)
@@ -162,10 +160,10 @@ ovh: [{application_key: %s, application_secret: s, consumers: [{consumer_key: c,
 }
 
 func TestWhatNeedsARestartIsNamed(t *testing.T) {
-	s, _ := start(t, "memory: 32MiB\n")
-	s.o.Listen = ""
-	var log bytes.Buffer
-	s.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var log logText
+	s, _ := startWith(t, "memory: 32MiB\nlisten: 127.0.0.1:0\n", func(o *Options) {
+		o.Listen, o.Log = "", slog.New(slog.NewTextHandler(&log, nil))
+	})
 	writeFile(t, s.o.Config, "memory: 48MiB\nlisten: 127.0.0.1:1\nmetrics: 127.0.0.1:2\nstore: {cluster: {bootstrap.servers: 'x:1', sasl.password: hush}}\n")
 	s.reload(t.Context())
 	if !strings.Contains(log.String(), `settings="[listen metrics store]"`) || strings.Contains(log.String(), "hush") {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,15 +32,23 @@ var update = flag.Bool("update", false, "write docs/server.schema.json anew")
 // start runs a server with a configuration file and stops it at the test's end.
 func start(t *testing.T, text string) (s *Server, stop func() error) {
 	t.Helper()
+	return startWith(t, text, func(*Options) {})
+}
+
+// startWith is [start] with other options.
+func startWith(t *testing.T, text string, change func(*Options)) (s *Server, stop func() error) {
+	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "server.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), Options{
+	o := Options{
 		Config: name, Data: filepath.Join(dir, "data"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), StopWithin: 10 * time.Second,
 		Outside: config.Source{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv},
-	})
+	}
+	change(&o)
+	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +70,24 @@ func start(t *testing.T, text string) (s *Server, stop func() error) {
 		}
 	})
 	return s, stop
+}
+
+// logText is a log that is written to and read at once.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func get(t *testing.T, s *Server, path, token, host string) (status int, body string) {
