@@ -39,7 +39,8 @@ func (r *rig) diskFull(ctx context.Context, f Fault, b *kafkatest.Broker) error 
 }
 
 // leaderless has the process die, and its heir find partitions of a copy without a leader: one
-// broker alone holds them, and is down.
+// broker alone holds them, and is down. The broker ends in order: Kafka 4 elects no replica whose
+// broker was killed, if it is the only one, before a person allows an unclean election (KIP-966).
 func (r *rig) leaderless(ctx context.Context, f Fault, b *kafkatest.Broker) error {
 	spec := topics[f.Choice%len(topics)]
 	topic := r.copyOf(spec)
@@ -49,7 +50,7 @@ func (r *rig) leaderless(ctx context.Context, f Fault, b *kafkatest.Broker) erro
 	if err := r.replicas(ctx, topic, spec.partitions, b.ID()); err != nil {
 		return err
 	}
-	if err := b.Kill(); err != nil {
+	if err := b.Stop(); err != nil {
 		return err
 	}
 	heir, err := r.start(ctx)
