@@ -112,7 +112,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 	for {
 		err := o.reconcile(ctx)
 		if err != nil && !o.tolerate(ctx, err) {
-			o.give(cancel)
+			o.give(cancel, kafka.ClassOf(err) == kafka.ClassFence)
 			return parent.Err() == nil
 		}
 		if err == nil && o.lane != nil {
@@ -120,7 +120,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 		}
 		select {
 		case <-parent.Done():
-			o.give(cancel)
+			o.give(cancel, true)
 			return false
 		case bound := <-o.drain:
 			cancel(errLost) // scans on their way end
@@ -131,7 +131,7 @@ func (o *ownedLane) own(parent context.Context) (again bool) {
 			return false
 		case e := <-o.ended:
 			o.keeper.log.Warn("the lane ended and is taken over again", "lane", o.index, "reason", e.reason, "fenced", e.fenced)
-			o.give(cancel)
+			o.give(cancel, e.fenced)
 			return true
 		case <-keepAlive.C:
 			o.keepAlive(ctx)
@@ -170,15 +170,18 @@ func (o *ownedLane) keepAlive(ctx context.Context) {
 	}
 }
 
-// give ends the lane at once.
-func (o *ownedLane) give(cancel context.CancelCauseFunc) {
+// give ends the lane at once. It is theirs where another owner fenced it or the
+// group took it: then it is not we who leave it.
+func (o *ownedLane) give(cancel context.CancelCauseFunc, theirs bool) {
 	cancel(errLost)
 	o.scans.Wait()
 	if o.lane != nil {
 		gone, stop := context.WithCancel(context.Background())
 		stop()
 		_ = o.lane.Close(gone) // what is left unanswered is found by the scan
-		o.left = fmt.Errorf("lane %d: it ended, and was not taken over again", o.index)
+		if o.left = nil; !theirs {
+			o.left = fmt.Errorf("lane %d: it ended, and was not taken over again", o.index)
+		}
 	}
 	select {
 	case <-o.ended:

@@ -18,9 +18,21 @@ func TestWhatAStopLeaves(t *testing.T) {
 			defer r.target.mu.Unlock()
 			r.target.away = true
 		}, unsettled: true},
-		"lanes that the group has taken":              {before: func(r *rig) { r.keeper.Lost([]int32{0, 1, 2}) }, unsettled: true},
+		"nothing of lanes that the group has taken":   {before: func(r *rig) { r.keeper.Lost([]int32{0, 1, 2}) }},
 		"nothing of lanes that the group gives again": {before: func(r *rig) { r.keeper.Lost([]int32{0, 1, 2}); r.keeper.Assigned([]int32{0, 1, 2}); r.settle() }},
-		"nothing of lanes that others have since":     {before: func(r *rig) { r.keeper.Lost([]int32{0, 1, 2}); r.keeper.Assigned(nil) }},
+		"nothing of lanes that another owner fenced": {before: func(r *rig) {
+			for _, o := range r.keeper.lanes {
+				o.ended <- ending{reason: "INVALID_PRODUCER_EPOCH", fenced: true}
+			}
+			synctest.Wait()
+		}},
+		"lanes that ended for another reason": {before: func(r *rig) {
+			for _, o := range r.keeper.lanes {
+				o.ended <- ending{reason: "an answer was lost"}
+			}
+			synctest.Wait()
+		}, unsettled: true},
+		"nothing of lanes that others have since": {before: func(r *rig) { r.keeper.Lost([]int32{0, 1, 2}); r.keeper.Assigned(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
