@@ -91,7 +91,11 @@ func (l *Lane) Start(specs []TrackSpec) {
 			tr.app.phase = halted
 			tr.waitLocked("target: no leader known")
 			l.task.steward.watch(tr, ailTarget)
-		case !tr.sameTargetLocked():
+		case tr.otherTargetLocked():
+			// What is cached may be older than what coord has seen: the steward asks.
+			tr.app.phase = halted
+			tr.waitLocked("target: its topic is asked for again")
+			l.task.steward.watch(tr, ailTarget)
 		case !l.task.routeSourceLocked(tr):
 			tr.waitLocked("source: no leader known")
 			l.task.steward.watch(tr, ailSource)

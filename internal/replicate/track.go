@@ -358,10 +358,16 @@ func (tr *Track) unsureLocked(now time.Time) bool {
 	return false
 }
 
+// otherTargetLocked reports whether the target topic is another one than the track
+// was placed for.
+func (tr *Track) otherTargetLocked() bool {
+	return tr.topic.Known() && tr.spec.TargetID.Known() && tr.topic != tr.spec.TargetID
+}
+
 // sameTargetLocked parks the track if its target topic was deleted and made
 // again: the successor would begin in the middle.
 func (tr *Track) sameTargetLocked() bool {
-	if !tr.topic.Known() || !tr.spec.TargetID.Known() || tr.topic == tr.spec.TargetID {
+	if !tr.otherTargetLocked() {
 		return true
 	}
 	tr.replacedLocked(tr.spec.Policy.RestartTarget, losses.TargetTruncated, tr.position, tr.position,
