@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +225,7 @@ func deleteRecords(t *testing.T, c *kafkatest.Cluster, topic string, below map[i
 
 func deleteTopic(t *testing.T, c *kafkatest.Cluster, topic string) {
 	t.Helper()
+	id := topicID(t, c, topic)
 	answer, err := c.Admin(t).DeleteTopic(t.Context(), topic)
 	if err == nil {
 		err = answer.Err
@@ -234,11 +234,25 @@ func deleteTopic(t *testing.T, c *kafkatest.Cluster, topic string) {
 		t.Fatalf("delete %s on cluster %s: %v", topic, c.Name(), err)
 	}
 	await(t, topic+" is gone", func() string {
-		if slices.Contains(c.TopicNames(t), topic) {
+		// heliograph may have made it again already.
+		if now := topicID(t, c, topic); now == id {
 			return "it is there"
 		}
 		return ""
 	})
+}
+
+// topicID is empty for a topic that is not there.
+func topicID(t *testing.T, c *kafkatest.Cluster, topic string) string {
+	t.Helper()
+	found, err := c.Admin(t).ListTopicsWithInternal(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found[topic].Err != nil {
+		return ""
+	}
+	return found[topic].ID.String()
 }
 
 // Bookkeeping topics deleted while the process runs are made again, and copying

@@ -115,7 +115,7 @@ func TestPoison(t *testing.T) {
 			Action string
 		}
 	}
-	askCode(t, 3, &told, "losses", tr.file) // the code says that there are losses
+	askCode(t, 3, &told, "losses", tr.file, "--flow", tr.flow()) // the code says that there are losses
 	found := map[string]string{}
 	for _, l := range told.Losses {
 		found[fmt.Sprint(l.Topic, " ", l.From)] = l.Action
