@@ -17,14 +17,15 @@ import (
 // what the source sends is what it has, once. The proxy in front of the source counts.
 func TestNothingIsFetchedTwice(t *testing.T) {
 	t.Parallel()
-	const parts, count, size, most = 2, 240, 250 << 10, 1.02
+	const parts, count, size, most = 2, 480, 250 << 10, 1.02
 	a := kafkatest.Start(t, kafkatest.ClusterOptions{Name: "once-A", Version: kafkatest.ReleaseSource, Proxied: true})
 	b := kafkatest.Start(t, kafkatest.ClusterOptions{Name: "once-B", Version: kafkatest.ReleaseTarget, Proxied: true})
 	tr := newTrial(t, a, b)
 	tr.append("refresh.topics.interval.seconds = 600") // what it asks is not what is counted here
 	topic := tr.topic("orders")
 	a.CreateTopic(t, topic, parts, nil)
-	// Large batches, of which a careless limit cuts the most off.
+	// Large batches, of which a careless limit cuts the most off; enough of them that the
+	// first answers, whose batches nobody knows yet, weigh little.
 	noise := seeded(t)
 	records := kafkatest.Messages(topic, parts, count/parts)
 	for _, r := range records {
